@@ -115,7 +115,7 @@ def state(
 
 def patience(own: Settings, where: NodeState, known: Members | None = None) -> Patience:
     """Makes the patience of a node that has not waited yet."""
-    return Patience(own, where, known or Members())
+    return Patience(own, where, known or Members(where))
 
 
 def announce(key: NodeKey, **changes: Any) -> Announce:

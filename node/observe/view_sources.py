@@ -21,7 +21,7 @@ from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
 from protocol.swarm.inspection import KnownPeer
 from protocol.swarm.meeting.clock_skew import TOLERANCE_S
-from protocol.swarm.meeting.matchmaker import Waiting
+from protocol.swarm.meeting.room import Waiting
 from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.messages import Announce
 

@@ -61,14 +61,14 @@ class KnownPeer:
 
 
 def known_peers_of(
-    discovery: Discovery, lateness: Lateness, suspicion: Suspicion, round: int, tracker: str | None
+    discovery: Discovery, lateness: Lateness, suspicion: Suspicion, tracker: str | None
 ) -> tuple[KnownPeer, ...]:
     """The members in the order of their keys, then the endpoints only greeted so far, the tracker first.
 
     The result leaves out an endpoint that answered once and that no node announces any more.
     """
     greetings = discovery.greetings
-    known = discovery.members.known(round)
+    known = discovery.members.known
     members = discovery.members.every
     ends = {member.announce.endpoint for member in members}
     clocks = discovery.clocks

@@ -44,10 +44,9 @@ class SwarmEnd:
             return True
         if not any(settings.is_last(each.announce.base) for each in members.every):
             return False
-        announces = (members.get(key) for key in members.candidates(mine.round))
-        left = sum(each is not None and not settings.is_last(each.base) for each in announces)
+        left = sum(not settings.is_last(each.base) for each in members.announced(members.candidates))
         enough = left + (not mine.following) >= self._settings.min_participants
-        return not enough and not members.anyone_above(mine.round, mine.base)
+        return not enough and not members.anyone_above
 
     @property
     def is_spent(self) -> bool:
@@ -134,8 +133,7 @@ class Follower:
     @property
     def nobody_offers(self) -> bool:
         """Whether all others follow, too: then no new base can come."""
-        round = self._state.round
-        return bool(self._members.known(round)) and not self._members.offering(round)
+        return bool(self._members.known) and not self._members.offering
 
 
 class Closing:
@@ -164,6 +162,6 @@ class Closing:
     @property
     def _confirmed(self) -> bool:
         base = self._state.base
-        live = (self._members.get(key) for key in self._members.live(self._state.round))
         bound = {sid for sid, vote in self._state.votes.items() if vote.group is not None}
-        return all(a is None or (a.base == base and bound.isdisjoint(a.open)) for a in live)
+        live = self._members.announced(self._members.live)
+        return all(each.base == base and bound.isdisjoint(each.open) for each in live)

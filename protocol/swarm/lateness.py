@@ -85,8 +85,8 @@ class Lateness:
 
     def look(self) -> None:
         """Find out which live members are late."""
-        live = (self._members.get(key) for key in self._members.live(self._state.round))
-        self.late = tuple(late for announce in live if announce is not None for late in self.of(announce))
+        live = self._members.announced(self._members.live)
+        self.late = tuple(late for announce in live for late in self.of(announce))
 
     def of(self, announce: Announce) -> tuple[Late, ...]:
         """In what this member is late; empty if it is on time.

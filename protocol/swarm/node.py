@@ -295,9 +295,9 @@ class Node:
             actions += self._of_machine(self._machine.tick(now), now)
         actions += self._coordination.tick(now)
         for_upgrade = bool(self._mixed.needed(now))
-        if self._coordination.waits_on(now, for_upgrade):
+        if self._seeker.waits_on(now, for_upgrade):
             actions += self._waiting(now, is_anew=not for_upgrade)
-        elif self._coordination.expired(now):
+        elif self._seeker.expired(now):
             self._course.step(Event.NO_GROUP)
             actions += self._alone(Reason.GROUP_TIMEOUT, now)
         if self._discovery.announcing_due(now):
@@ -309,7 +309,7 @@ class Node:
         if self._machine is not None:
             return Awaited(self._machine.waiting_for(), len(self._machine.participant.others))
         seeks = self._seeker.offer is not None
-        return Awaited(self._coordination.unready if seeks else (), len(self._members.live(self.round)))
+        return Awaited(self._coordination.unready if seeks else (), len(self._members.live))
 
     def _watched(self, now: float) -> list[Action]:
         """Look for the obstacle to a group; notify the owner of it while an offer waits for LONG_S."""
@@ -361,7 +361,7 @@ class Node:
         if not self._settings.by_steps or self._seeker.offer is None:
             return []
         self._course.step(Event.OUTDATED)
-        self._coordination.give_up()
+        self._seeker.give_up()
         return self._alone(Reason.OUTDATED, now)
 
     def close(self, now: float) -> list[Action]:
@@ -430,9 +430,7 @@ class Node:
     @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
         """The peers that this node knows or has greeted."""
-        return known_peers_of(
-            self._discovery, self._lateness, self._suspicion, self.round, self._settings.tracker
-        )
+        return known_peers_of(self._discovery, self._lateness, self._suspicion, self._settings.tracker)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -471,7 +469,8 @@ class Node:
     ) -> list[Action]:
         match message:
             case Accepted():
-                return self._coordination.accepted(message, now)
+                self._seeker.accepted(message.nonce, now)
+                return []
             case Redirect():
                 return self._coordination.redirect(message, now)
             case Electors():
@@ -542,7 +541,7 @@ class Node:
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
         self._check_reminded(message)
-        self._early.hold(message, by, self._members.knows(by, self.round))
+        self._early.hold(message, by, self._members.knows(by))
         return []
 
     def _check_reminded(self, message: Share | Sum | MaskedMessage) -> None:
@@ -591,19 +590,11 @@ class Node:
 
     def _lined(self, actions: list[Action]) -> list[Action]:
         """Add to each new base its line."""
-        return [self._with_line(action) for action in actions]
+        for adopted in (action for action in actions if isinstance(action, Adopted)):
+            self._line = adopted.line
+        return [self._with_line(each) if isinstance(each, Completed | Healed) else each for each in actions]
 
-    def _with_line(self, action: Action) -> Action:
-        match action:
-            case Adopted(line=line):
-                self._line = line
-                return action
-            case Completed() | Healed():
-                return self._with_new_line(action)
-            case _:
-                return action
-
-    def _with_new_line(self, action: Completed | Healed) -> Completed | Healed:
+    def _with_line(self, action: Completed | Healed) -> Completed | Healed:
         past = self._catch_up.past[action.sid]
         is_masked = isinstance(action.certificate, ResultCertificate)
         proof = ((action.certificate,), ()) if is_masked else ((), (action.certificate,))
@@ -718,14 +709,10 @@ class Node:
         self._passing_on.begin(now)
         self._course.step(Event.GROUP)
         self._runs.begin(machine)
-        begun = [*self._reminders(group, now), *self._begin(machine, offer.vector, offer.rand, now)]
-        return [*begun, *self._gone_already(machine, now)]
-
-    def _gone_already(self, machine: SessionMachine, now: float) -> list[Action]:
-        """Members may have ended their round while the GROUP was on its way here: nothing comes from them."""
-        known = (self._members.get(key) for key in machine.participant.others)
-        shown = [announce for announce in known if announce is not None]
-        return [action for each in shown for action in self._gave_up(each, False, now)]
+        actions = [*self._reminders(group, now), *self._begin(machine, offer.vector, offer.rand, now)]
+        for announce in self._members.announced(machine.participant.others):
+            actions += self._gave_up(announce, False, now)  # perhaps while the GROUP was on its way here
+        return actions
 
     def _reminders(self, group: Group, now: float) -> list[Action]:
         """Remind the members that were not reminded yet, and ask those that have not reminded this node."""
@@ -741,12 +728,8 @@ class Node:
         self._catch_up.remember(part.sid, Past(part.group, self.base, machine.headers, part.ballot))
         started = machine.start(vector, derive(rand, b"session", part.sid), now)
         self._machine = machine  # from here on, status reports its stage
-        return [*self._of_machine(started, now), *self._replay(machine, now)]
-
-    def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
-        """Process the shares and sums that came before the GROUP."""
-        actions: list[Action] = []
-        for message in self._early.take(machine.participant.sid):
+        actions = self._of_machine(started, now)
+        for message in self._early.take(part.sid):  # what came before the GROUP
             with suppress(RemoteProtocolError):
                 actions += self._of_machine(machine.receive(message, now), now)
         return actions
@@ -871,7 +854,7 @@ class Node:
         if self._seeker.offer is None or not (ends.is_over or ends.is_spent):
             return []
         self._course.step(Event.TOO_LATE)
-        self._coordination.give_up()
+        self._seeker.give_up()
         return self._alone(Reason.SWARM_FINISHED if ends.is_over else Reason.ALL_SPENT, now)
 
     def _followed(self, now: float) -> list[Action]:
@@ -891,9 +874,9 @@ class Node:
         liar, records = evidence.sender, tuple(signing.evidence(each) for each in evidence.records)
         self._state.banned[liar] = records
         self._members.forget(liar)
-        self._coordination.drop(liar)
+        self._coordination.matchmaker.void(liar)
         shown = proof(records)
-        return [Send(key, shown) for key in self._members.live(self._state.round) if shown]
+        return [Send(key, shown) for key in self._members.live if shown]
 
     def _shown(self, message: Equivocation) -> list[Action]:
         """Ban the member that another one caught. Raises RemoteProtocolError if nothing is proved."""
@@ -920,7 +903,9 @@ class Node:
         """What any event may make possible: free votes, heal, seek a group, close groups, end."""
         actions = [*actions, *self._suspicion.news(), *self._vote(now)]
         if self._machine is None and not self._storing:
-            actions = [*actions, *self._catch_up.look(now), *self._finish_late(now)]
+            actions += self._catch_up.look(now)
+            for certificate, sources in self._late.opened:
+                actions += self._catch_up.finish(certificate, sources, now)
         if not (self._discovery.joining or self._catch_up.busy or self._storing):
             actions = [*actions, *self._too_late(now), *self._settled(now)]
             if not self._rivals.keeps_apart:
@@ -938,13 +923,6 @@ class Node:
             return []
         self._seeker.void()  # its READY lists the open votes
         return [*actions, *self._broadcast(now)]
-
-    def _finish_late(self, now: float) -> list[Action]:
-        """Fetch the totals of sessions that ended without a result and whose secrets are open by now."""
-        actions: list[Action] = []
-        for certificate, sources in self._late.opened:
-            actions += self._catch_up.finish(certificate, sources, now)
-        return actions
 
     def _closed(self, now: float) -> list[Action]:
         """Closed, once: every live peer has this node's base, or the time to linger is over.
@@ -966,10 +944,7 @@ class Node:
         """
         mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
         out = [action for action in actions if action not in mine] if mine else actions
-        messages = [message for send in mine for message in send.messages]
-        for group in (message for message in messages if isinstance(message, Group)):
+        for message in (each for send in mine for each in send.messages if isinstance(each, Group | LeftOut)):
             with suppress(RemoteProtocolError):  # this node refuses a member: it waits until T_group
-                out += self.addresses.addressed(self._group(group, now))
-        for asked in (message for message in messages if isinstance(message, LeftOut)):
-            self._coordination.leave_out(asked, self._settings.key.public)
+                out += self.addresses.addressed(self._dispatch(message, self._settings.key.public, now))
         return [*out, *self._suspicion.news()] if mine else out

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, Scheme
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import BY_SIZE, Ballot, Electorate, strong_ballot
@@ -91,6 +91,12 @@ class Settings:
         """The length of offers and of sums."""
         return self.dimension if self.offered is None else self.offered
 
+    def scheme(self, members: int) -> Scheme | None:
+        """How a group of this size sums with masks; None if it sums shares."""
+        if self.masked is None or members < LEAST_MEMBERS:
+            return None
+        return self.masked.scheme(self.summed, members)
+
     def is_last(self, base: Base) -> bool:
         """Whether the run is over with this base: as many sums as it has led there."""
         return base.generation >= self.sums
@@ -99,6 +105,11 @@ class Settings:
     def parameters_hash(self) -> bytes:
         """The hash that announcements carry in place of the parameters' text."""
         return signing.parameters_hash(self.parameters)
+
+    @property
+    def swarm(self) -> tuple[str, bytes]:
+        """What all members of the swarm announce: the task, and the hash of its parameters."""
+        return self.task, self.parameters_hash
 
     def allows(self, key: Key) -> bool:
         """Whether this key may take part."""

@@ -7,10 +7,7 @@ from collections.abc import Callable, Collection
 from protocol.actions import Action, Fatal
 from protocol.adaptive_timeouts import PhasePaces
 from protocol.aggregation.additive.machine import Additive
-from protocol.aggregation.encoding import encoding_of
-from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.machine import DoubleMasked
-from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.aggregation.participant import Participant
 from protocol.aggregation.session_machine import SessionMachine
 from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
@@ -40,8 +37,8 @@ def machine_for(
 
     `disputes`: pairs of members whose link may be cut, as one of the two said in the session before.
     """
-    members, masked = len(group.readys), settings.masked
-    shares_only = masked is None or members < LEAST_MEMBERS
+    members = len(group.readys)
+    scheme = settings.scheme(members)
     mine = next(ready for ready in group.readys if ready.key == settings.key.public)
     participant = Participant(
         group=group,
@@ -50,17 +47,15 @@ def machine_for(
         ephemeral=ephemeral,
         dimension=settings.summed,
         shares_timeout_s=paces.shares_s,
-        sums_timeout_s=paces.sums_s if shares_only else paces.views_s,
+        sums_timeout_s=paces.sums_s if scheme is None else paces.views_s,
         ballot=ballot,
         least_rate=settings.least_rate,
     )
-    if masked is None or shares_only:
+    if scheme is None:
         here = (pair for pair in disputes if set(pair) <= set(participant.others))
         first = frozenset(key for pair in here for key in pair)
         return Additive(participant, settings.shares.for_group(members), first)
-    layout = Layout(participant.dimension, members, masked.all_to_all_bytes)
-    encoding, steps = encoding_of(masked.clip, members), steps_of(group, settings, ballot)
-    return DoubleMasked(participant, masked.tolerance(members), encoding, layout, steps)
+    return DoubleMasked(participant, scheme, steps_of(group, settings, ballot))
 
 
 def steps_of(group: Group, settings: Settings, ballot: Ballot | None) -> int:
@@ -68,21 +63,18 @@ def steps_of(group: Group, settings: Settings, ballot: Ballot | None) -> int:
 
     All members compute the same number, from the group and the parameters that they share.
     """
-    masked, members = settings.masked, len(group.readys)
+    scheme = settings.scheme(len(group.readys))
     is_bound = any(ready.announce.open for ready in group.readys)
-    if masked is None or members < LEAST_MEMBERS or ballot is None or is_bound:
-        return 1
-    if not masked.tolerance(members).all_or_none:
+    if scheme is None or not scheme.tolerance.all_or_none or ballot is None or is_bound:
         return 1
     return min(settings.run_steps - group.base.generation % settings.run_steps, MAX_RUN)
 
 
 def threshold(group: Group, settings: Settings) -> int:
     """How many members must release for a group to have a result: all of them if it sums shares."""
-    members, masked = len(group.readys), settings.masked
-    if masked is None or members < LEAST_MEMBERS:
-        return members
-    return masked.tolerance(members).threshold
+    members = len(group.readys)
+    scheme = settings.scheme(members)
+    return members if scheme is None else scheme.tolerance.threshold
 
 
 def too_long(settings: Settings, members: int) -> list[Action]:
@@ -91,7 +83,7 @@ def too_long(settings: Settings, members: int) -> list[Action]:
     A node checks this at its start for the group that it expects; with a tracker, or with peers that it was
     not configured with, a group may be larger.
     """
-    masked = settings.masked is not None and members >= LEAST_MEMBERS
+    masked = settings.scheme(members) is not None
     if (fits_masked if masked else fits_additive)(settings.summed, members):
         return []
     kind = "masked sums" if masked else "additive shares"

@@ -19,9 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from protocol.actions import Action, Completed, Evidence, Failed, Healed, Keep, Reason, Send, Spend
-from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked.machine import GRACE_S, DoubleMasked
-from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.aggregation.participant import Participant
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.recovery.fetch import Past, ResultFetch
@@ -43,7 +41,6 @@ from tests import parts
 from tests.simulation.schedules import (
     AGAIN_S,
     AGAIN_TRIES,
-    CLIP,
     DIMENSION,
     JOINS_S,
     MASKS_S,
@@ -93,15 +90,14 @@ class Swarm:
         self.releases: dict[Key, Release] = {}
         attempt = self.random.randrange(schedule.groups)
         keys = parts.members(schedule.members)
-        point = FixedPoint(CLIP, schedule.members)
         self.members: list[Member] = []
         for number, key in enumerate(keys):
             participant = Participant(
                 group(schedule.members, attempt), 1, key, parts.ephemeral(key), DIMENSION, JOINS_S, MASKS_S
             )
-            machine = (kind or DoubleMasked)(participant, schedule.tolerance, point, schedule.layout)
+            machine = (kind or DoubleMasked)(participant, schedule.scheme)
             self.members.append(
-                Member(number, participant, secret(number, attempt), machine, schedule.layout)
+                Member(number, participant, secret(number, attempt), machine, schedule.scheme.layout)
             )
         self.numbers = {key.public: number for number, key in enumerate(keys)}
 
@@ -301,7 +297,7 @@ class Swarm:
                 choice = head.included, head.totals
                 acknowledged = [other for other in self._acks.values() if other == choice]
                 acknowledged += [other[1:] for other in self._liars_acks if other[1:] == choice]
-                if len(acknowledged) < self.schedule.tolerance.threshold:
+                if len(acknowledged) < self.schedule.scheme.tolerance.threshold:
                     self.violated(f"member {member.number} releases what {len(acknowledged)} acknowledged")
                 if self.releases.setdefault(head.sender, message).head != head:
                     self.violated(f"member {member.number} releases twice")
@@ -311,7 +307,7 @@ class Swarm:
         """Checks that released shares and those of m colluders never open both secrets of a member."""
         schedule = self.schedule
         honest = [release.head.included for release in self.releases.values()]
-        if opens_both(honest, schedule.tolerance):
+        if opens_both(honest, schedule.scheme.tolerance):
             self.violated("both secrets of a member are open")
 
     @property
@@ -325,7 +321,7 @@ class Swarm:
     def _completed(self, member: Member, completed: Completed) -> None:
         if self._is_liar(member):
             return
-        least = max(self.schedule.tolerance.threshold, 3)
+        least = max(self.schedule.scheme.tolerance.threshold, 3)
         if len(completed.contributors) < least:
             self.violated(f"member {member.number} completes with {len(completed.contributors)}")
         for other in self.honest:
@@ -363,11 +359,10 @@ class Swarm:
                 self._same(sources[0].end, self._healed(member, sources[0]))  # type: ignore[arg-type]
 
     def _healed(self, member: Member, source: Member) -> Healed:
-        participant, schedule = member.participant, self.schedule
+        participant, scheme = member.participant, self.schedule.scheme
         settings = parts.settings(participant.key, dimension=DIMENSION)
         past = Past(participant.group, participant.group.readys[0].announce.base, {})
-        masked = MaskedSettings(CLIP, schedule.dropouts, schedule.all_to_all_bytes)
-        fetch = ResultFetch(past, participant.sid, source.participant.me, settings, masked)
+        fetch = ResultFetch(past, participant.sid, source.participant.me, settings, scheme)
         certificate = source.end.certificate  # type: ignore[union-attr]
         assert isinstance(certificate, ResultCertificate)
         fetch.start(self.now)

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from protocol.actions import Completed, Evidence, Failed
-from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.release import Phase
-from protocol.aggregation.masked.thresholds import Tolerance, tolerance
+from protocol.aggregation.masked.thresholds import MaskedSettings, Scheme
 from protocol.aggregation.participant import Participant
 from protocol.crypto.node_key import NodeKey
 from protocol.vectors.pieces import Floats
@@ -83,12 +82,8 @@ class Schedule:
     groups: int = GROUPS
 
     @property
-    def tolerance(self) -> Tolerance:
-        return tolerance(self.members, self.dropouts)
-
-    @property
-    def layout(self) -> Layout:
-        return Layout(DIMENSION, self.members, self.all_to_all_bytes)
+    def scheme(self) -> Scheme:
+        return MaskedSettings(CLIP, self.dropouts, self.all_to_all_bytes).scheme(DIMENSION, self.members)
 
 
 @dataclass
@@ -121,7 +116,7 @@ class Member:
 Lie = Callable[[Member, Key, Any], Iterable[Message]]
 """Maps (the liar, the receiver, the honest message) to the messages that it sends instead."""
 
-MachineKind = Callable[[Participant, Tolerance, FixedPoint, Layout], DoubleMasked]
+MachineKind = Callable[[Participant, Scheme], DoubleMasked]
 
 
 @dataclass(frozen=True)

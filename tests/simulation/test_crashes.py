@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from protocol.swarm.meeting.matchmaker import LINGER_CAP_S
+from protocol.swarm.meeting.room import LINGER_CAP_S
 from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.plans import Conditions, Crash, Plan
 from scenarios.simulator.rules import JOIN_S

@@ -118,7 +118,7 @@ def _deaths(seed: int) -> Schedule:
         duplication=rng.choice([0.0, 0.2]),
         notices=rng.random() < 0.7,
     )
-    dead = rng.sample(range(members), rng.randint(1, calm.tolerance.dropouts))
+    dead = rng.sample(range(members), rng.randint(1, calm.scheme.tolerance.dropouts))
     positions = 2 * (members - 1), 8 * (members - 1) + 10
     return replace(calm, crashes=tuple(Crash(member, rng.randint(*positions)) for member in dead))
 

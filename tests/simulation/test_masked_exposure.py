@@ -20,7 +20,7 @@ def _observed(swarm: Swarm, *colluders: int) -> MaskedSession:
     keys = tuple(member.participant.me for member in swarm.members)
     messages = [message for _, _, message in swarm.transcript]
     offers = tuple((("unit", number, 0),) for number in range(len(keys)))
-    dropouts = swarm.schedule.tolerance.dropouts
+    dropouts = swarm.schedule.scheme.tolerance.dropouts
     told = frozenset(keys[number] for number in colluders)
     return session_of(messages, swarm.members[0].participant.sid, keys, offers, dropouts, told)
 

@@ -30,7 +30,7 @@ def test_in_a_calm_session_each_says_each_thing_once_to_each(layout):
 
 def acks_for(here: DoubleMasked, included: int, mark: int, layout: int) -> list[Ack]:
     """Makes the acknowledgements of all others, who are all liars."""
-    chunks, sid = Schedule(0, MEMBERS, layout).layout.chunks, here.participant.sid
+    chunks, sid = Schedule(0, MEMBERS, layout).scheme.layout.chunks, here.participant.sid
     digests = (bytes([mark]) * 32,) * chunks
     totals = totals_digest(sid, included, digests)
     return [

@@ -260,8 +260,9 @@ class Additive:
         self._step(Event.ALL_SHARES)
         self.sums_since = now
         self._await(now + self.participant.sums_timeout_s)
-        header = self._own_header(partial)
-        self._headers[self._me] = header
+        digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))
+        unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
+        self._headers[self._me] = header = signing.sign(unsigned, self.participant.key)
         for index, part in pieces(len(partial)):
             self._total.add(self._me, index, raw(partial, part))
         spend = Spend(self.sid, self.participant.round, self._clipped)
@@ -272,11 +273,6 @@ class Additive:
         group, own = self.participant.group, Certificate(self.sid, (header,))
         vote = Vote(OpenVote(self.sid, group.base.anchor, group, own, parts=whole))
         return [spend, Keep(whole), vote, *sends, *self._result()]
-
-    def _own_header(self, partial: Vector) -> Sum:
-        digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))
-        unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
-        return signing.sign(unsigned, self.participant.key)
 
     def _receive_sum(self, message: Sum, accumulator: Vector, now: float) -> list[Action]:
         header = message.header

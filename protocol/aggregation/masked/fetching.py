@@ -6,8 +6,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from protocol.actions import Action, Send
-from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.aggregation.masked.unmasking import check_result
 from protocol.aggregation.participant import Participant
 from protocol.aggregation.transfer import transfer_s
@@ -41,11 +40,8 @@ class Pull:
         if not wanted or not self._sources:
             return []
         self._asked.update(wanted)
-        return [Send(self._sources[0], tuple(self._request(index) for index in wanted))]
-
-    def _request(self, index: int) -> PieceRequest:
-        participant = self._participant
-        return PieceRequest(participant.sid, NOBODY, index, participant.me)
+        sid, me = self._participant.sid, self._participant.me
+        return [Send(self._sources[0], tuple(PieceRequest(sid, NOBODY, index, me) for index in wanted))]
 
     def arriving(self, key: Key) -> None:
         """Bulk of a member is on its way: the one that was asked gets the time of its answers."""
@@ -74,10 +70,9 @@ class Pull:
 class Result:
     """A session's result, as far as known. `certificate`: opened here, or sent by a member that finished."""
 
-    def __init__(self, participant: Participant, tolerance: Tolerance, layout: Layout) -> None:
+    def __init__(self, participant: Participant, scheme: Scheme) -> None:
         self._participant = participant
-        self._tolerance = tolerance
-        self._layout = layout
+        self._scheme = scheme
         self._pull: Pull | None = None
         self.asked: set[Key] = set()
         self.certificate: ResultCertificate | None = None
@@ -112,7 +107,7 @@ class Result:
     def take(self, certificate: ResultCertificate) -> None:
         """Process another member's certificate; RemoteProtocolError unless it proves a result."""
         if self.certificate is None:
-            check_result(certificate, self._participant.group, self._tolerance, self._layout)
+            check_result(certificate, self._participant.group, self._scheme)
             self.certificate = certificate
 
     def pull(self, missing: Iterable[int], sources: Iterable[Key], now: float) -> list[Action]:

@@ -106,7 +106,8 @@ class KeySetup:
         me, number = participant.me, participant.number
         self._hashes = {me: tuple(digest for drawn in self._drawn for digest in self._digests(drawn))}
         self._deals = {me: tuple(self._own_deal(step) for step in range(steps))}
-        self.heads: dict[Key, JoinHead] = {me: self._own_head()}
+        head = JoinHead(sid=participant.sid, sender=me, deals=deals_root(self._deals[me]), steps=steps)
+        self.heads: dict[Key, JoinHead] = {me: signing.sign(head, participant.key)}
         self._shares = {me: tuple(drawn.of_member(number) for drawn in self._drawn)}
         self._pair_seeds: dict[Key, tuple[bytes, ...]] = {}
         self._joined: set[Key] = set()
@@ -139,16 +140,6 @@ class KeySetup:
             commitment=mask_keys.commitment(drawn.self_secret, participant.sid, participant.me),
             shares=mask_keys.shares_digest(self._of_step(participant.me, step)),
         )
-
-    def _own_head(self) -> JoinHead:
-        participant = self._participant
-        unsigned = JoinHead(
-            sid=participant.sid,
-            sender=participant.me,
-            deals=deals_root(self._deals[participant.me]),
-            steps=self._steps,
-        )
-        return signing.sign(unsigned, participant.key)
 
     def join(self, recipient: Key) -> Join:
         """The JOIN for another member: this member's commitments and, sealed, the recipient's shares."""
@@ -186,7 +177,8 @@ class KeySetup:
             case Joined():
                 self._take_joined(message)
             case Lacking():
-                self._take_lacking(message)
+                check_lacking(message, self._participant)
+                self._complaints[message.sender] = message
             case _:
                 self._take_certificate(message)
         vote = self._vote() if not self.voted and not self.lacks else None
@@ -290,11 +282,6 @@ class KeySetup:
     def has_complained(self) -> bool:
         """Whether this member has said whose JOINs it lacks."""
         return self._participant.me in self._complaints
-
-    def _take_lacking(self, lacking: Lacking) -> None:
-        """Note whose JOINs a member lacks; RemoteProtocolError unless it says so of others."""
-        check_lacking(lacking, self._participant)
-        self._complaints[lacking.sender] = lacking
 
     @property
     def parted(self) -> tuple[tuple[Key, Key], ...]:

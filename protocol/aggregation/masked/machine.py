@@ -17,7 +17,6 @@ from contextlib import suppress
 from enum import Enum
 
 from protocol.actions import Action, Due, Failed, Reason, Send, Withheld
-from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.lacking import GRACE_S
 from protocol.aggregation.masked.chunks import MaskedVector, masks_of
 from protocol.aggregation.masked.key_setup import KeySetup
@@ -25,7 +24,7 @@ from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.mask_keys import self_seed
 from protocol.aggregation.masked.rounds import MaskedReply, MaskedRounds, SummedMessage
 from protocol.aggregation.masked.step_keys import StepKeys
-from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.aggregation.masked.view_change import NotYet
 from protocol.aggregation.participant import Participant
 from protocol.aggregation.reorder_buffer import ReorderBuffer
@@ -83,26 +82,18 @@ STEPS: Table[Phase, Event] = {
 
 
 class DoubleMasked:
-    """One member of one session. Vectors are (d,) as `encoding` takes them; `rand` is 32 secret bytes.
+    """One member of one session. Vectors are (d,) as the encoding takes them; `rand` is 32 secret bytes.
 
     `steps`: those of the run that the session begins. `setup`: the keys of the run that it continues.
     """
 
     def __init__(
-        self,
-        participant: Participant,
-        tolerance: Tolerance,
-        encoding: Encoding,
-        layout: Layout,
-        steps: int = 1,
-        setup: KeySetup | None = None,
+        self, participant: Participant, scheme: Scheme, steps: int = 1, setup: KeySetup | None = None
     ) -> None:
         self._steps = steps
         self._setup = setup
-        self._tolerance = tolerance
-        self._encoding = encoding
-        self._layout = layout
-        self._early = ReorderBuffer(early_bytes(layout) // layout.members)
+        self._scheme = scheme
+        self._early = ReorderBuffer(early_bytes(scheme.layout) // scheme.layout.members)
         self._gone: set[Key] = set()
         self._heads: dict[Key, ReleaseHead] = {}
         self._offer: tuple[Vector, bytes] | None = None
@@ -130,9 +121,7 @@ class DoubleMasked:
         """The machine of the run's next step, in which this member is `participant`; it has not started."""
         if self._setup is None or self.steps_left < 1:
             raise LocalProtocolError("a run that has no further step")
-        return DoubleMasked(
-            participant, self._tolerance, self._encoding, self._layout, self._steps, self._setup
-        )
+        return DoubleMasked(participant, self._scheme, self._steps, self._setup)
 
     @property
     def headers(self) -> Mapping[Key, ReleaseHead]:
@@ -169,13 +158,14 @@ class DoubleMasked:
         """
         if self._course.phase is not Phase.NEW:
             raise LocalProtocolError("a session starts once")
-        self._clipped = self._encoding.clipped(vector)
+        self._clipped = self._scheme.encoding.clipped(vector)
         self._offer = vector, derive(rand, b"rounding")
         self.shares_since = now
         if self._setup is not None:
             self._course.step(Event.CONTINUED)
             return self._mask(self._setup, [], now)
-        self._setup = KeySetup(self.participant, self._tolerance, derive(rand, b"joining"), self._steps)
+        joining = derive(rand, b"joining")
+        self._setup = KeySetup(self.participant, self._scheme.tolerance, joining, self._steps)
         self._course.step(Event.START)
         self.deadline = self._fails_at = now + self.participant.shares_timeout_s
         return [Send(key, (self._setup.join(key),)) for key in self.participant.others]
@@ -215,9 +205,7 @@ class DoubleMasked:
         keys = setup.keys(self.participant.group.step)
         self._rounds = rounds = MaskedRounds(
             participant=self.participant,
-            tolerance=self._tolerance,
-            layout=self._layout,
-            encoding=self._encoding,
+            scheme=self._scheme,
             keys=keys,
             vector=self._masked(keys),
             heads=self._heads,
@@ -230,7 +218,7 @@ class DoubleMasked:
         return self._replayed(rounds, [*begun, *gone], now)
 
     def _masked(self, keys: StepKeys) -> MaskedVector:
-        participant, offer = self.participant, self._offer
+        participant, scheme, offer = self.participant, self._scheme, self._offer
         if offer is None:
             raise LocalProtocolError("masks without an offer")
         own_seed = self_seed(keys.self_secret, keys.sid, participant.me)
@@ -238,7 +226,7 @@ class DoubleMasked:
         x, rounding = offer
         self._offer = None
         masks = masks_of(participant.number, own_seed, pair_seeds, rounding)
-        return MaskedVector(x, masks, self._encoding, self._layout, participant.key, participant.sid)
+        return MaskedVector(x, masks, scheme.encoding, scheme.layout, participant.key, participant.sid)
 
     # -- messages ----------------------------------------------------------------------------------
 

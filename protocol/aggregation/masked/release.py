@@ -15,10 +15,9 @@ from enum import Enum
 
 from protocol.actions import Evidence
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.mask_keys import Kind
 from protocol.aggregation.masked.step_keys import StepKeys
-from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.aggregation.masked.unmasking import release_digest, secret_fits, totals_digest
 from protocol.aggregation.masked.view_change import Choice
 from protocol.aggregation.participant import Participant
@@ -64,17 +63,11 @@ class SecretRelease:
     """The acknowledgements and releases of one session."""
 
     def __init__(
-        self,
-        participant: Participant,
-        tolerance: Tolerance,
-        layout: Layout,
-        keys: StepKeys,
-        heads: dict[Key, ReleaseHead],
+        self, participant: Participant, scheme: Scheme, keys: StepKeys, heads: dict[Key, ReleaseHead]
     ) -> None:
         """`heads`: filled with the signed head of the first release of each other member."""
         self._participant = participant
-        self._tolerance = tolerance
-        self._layout = layout
+        self._tolerance, self._layout = scheme.tolerance, scheme.layout
         self._keys = keys
         self._acks: dict[Key, Ack] = {}
         self._alike: dict[Choice, dict[Key, Ack]] = {}

@@ -25,17 +25,15 @@ from protocol.actions import (
     Vote,
     Withheld,
 )
-from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.lacking import check_lacking, complaint, owed
 from protocol.aggregation.masked.bodies import Bodies
 from protocol.aggregation.masked.chunks import MaskedVector
 from protocol.aggregation.masked.fetching import Result
-from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.owing import withheld
 from protocol.aggregation.masked.reduction import Reduction
 from protocol.aggregation.masked.release import SecretRelease
 from protocol.aggregation.masked.step_keys import StepKeys
-from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.aggregation.masked.totals import Totals
 from protocol.aggregation.masked.unmasking import result_of
 from protocol.aggregation.masked.view_change import Choice, View, ViewChanges
@@ -96,7 +94,7 @@ STEPS: Table[Phase, Event] = {
 
 
 class MaskedRounds:
-    """One member's part. `encoding` decodes the sum. `goes_on`: another step of its run may follow it.
+    """One member's part. `goes_on`: another step of its run may follow it.
 
     `heads`: filled with the signed heads of the others' releases.
     """
@@ -104,9 +102,7 @@ class MaskedRounds:
     def __init__(
         self,
         participant: Participant,
-        tolerance: Tolerance,
-        layout: Layout,
-        encoding: Encoding,
+        scheme: Scheme,
         keys: StepKeys,
         vector: MaskedVector,
         heads: dict[Key, ReleaseHead],
@@ -115,15 +111,14 @@ class MaskedRounds:
     ) -> None:
         self._participant = participant
         self._goes_on = goes_on
-        self._tolerance = tolerance
-        self._encoding = encoding
+        self._tolerance, self._encoding, layout = scheme.tolerance, scheme.encoding, scheme.layout
         self._course = Course(STEPS, Phase.MASKS)
-        self._views = ViewChanges(participant, tolerance, layout)
+        self._views = ViewChanges(participant, scheme)
         self._reduction = Reduction(
             participant, layout, vector, self._views.begin(now, participant.sums_timeout_s)
         )
-        self._secret_release = SecretRelease(participant, tolerance, layout, keys, heads)
-        self._result = Result(participant, tolerance, layout)
+        self._secret_release = SecretRelease(participant, scheme, keys, heads)
+        self._result = Result(participant, scheme)
         self._proofs: tuple[Proof, ...] = ()
         self._kept = b""
         self._waited_for: Withheld | None = None
@@ -214,9 +209,12 @@ class MaskedRounds:
                 self._complaints[message.sender] = message
                 return []
             case ViewChange():
-                return self._take_vote(message, now)
+                evidence = self._views.take_vote(message)
+                return [*_listed(evidence), *self._change_view(message.vote.view, now)]
             case _:
-                return self._take_proposal(message, now)
+                if message.head.view < max(self._views.number, self._reduction.view.number + 1):
+                    raise RemoteProtocolError("a proposal for a view that is over")
+                return self._accept(message, now)
 
     def _take_release(self, release: Release) -> list[Action]:
         """Take a release. One of shares that were not dealt is passed on: others may have a different one."""
@@ -362,18 +360,9 @@ class MaskedRounds:
         votes = self._views.change(number, self._reduction.chunks.holds, locks, self._proofs, now)
         return [*said, *(send for vote in votes for send in self._to_all(vote)), *self._lead(now)]
 
-    def _take_vote(self, change: ViewChange, now: float) -> list[Action]:
-        evidence = self._views.take_vote(change)
-        return [*_listed(evidence), *self._change_view(change.vote.view, now)]
-
     def _lead(self, now: float) -> list[Action]:
         propose = self._views.lead(now)
         return [] if propose is None else [*self._to_all(propose), *self._accept(propose, now)]
-
-    def _take_proposal(self, propose: Propose, now: float) -> list[Action]:
-        if propose.head.view < max(self._views.number, self._reduction.view.number + 1):
-            raise RemoteProtocolError("a proposal for a view that is over")
-        return self._accept(propose, now)
 
     def _accept(self, propose: Propose, now: float) -> list[Action]:
         if self._is_late and self._waited_for is None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
+from protocol.aggregation.encoding import Encoding, encoding_of
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES, Layout
 
 LEAST_MEMBERS = 4
 ONE_IN = 5
@@ -57,6 +58,15 @@ def most_dropouts(members: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Scheme:
+    """How a group of one size sums with masks: its losses, its chunks, its words."""
+
+    tolerance: Tolerance
+    layout: Layout
+    encoding: Encoding
+
+
+@dataclass(frozen=True, slots=True)
 class MaskedSettings:
     """The parameters of a swarm's masked sums.
 
@@ -73,6 +83,11 @@ class MaskedSettings:
     def tolerance(self, members: int) -> Tolerance:
         """The tolerance of a group of this size."""
         return tolerance(members, self.dropouts, self.honest)
+
+    def scheme(self, dimension: int, members: int) -> Scheme:
+        """How a group of this size sums (dimension,) vectors."""
+        layout = Layout(dimension, members, self.all_to_all_bytes)
+        return Scheme(self.tolerance(members), layout, encoding_of(self.clip, members))
 
 
 def tolerance(members: int, dropouts: int | None, honest: int | None = None) -> Tolerance:

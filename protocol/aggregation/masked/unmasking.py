@@ -11,14 +11,14 @@ checked.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.key_setup import joins_digest
-from protocol.aggregation.masked.layout import COUNT_SLOTS, Layout
+from protocol.aggregation.masked.layout import COUNT_SLOTS
 from protocol.aggregation.masked.step_keys import is_dealt_in
-from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.crypto import shamir
 from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
@@ -49,20 +49,20 @@ def secret_fits(secret: bytes, dealt: Dealt, included: bool) -> bool:
     return mask_keys.public_key(value) == dealt.deal.mask_key
 
 
-def check_result(certificate: ResultCertificate, group: Group, tolerance: Tolerance, layout: Layout) -> None:
+def check_result(certificate: ResultCertificate, group: Group, scheme: Scheme) -> None:
     """Raises RemoteProtocolError unless the certificate proves a total of this group's step."""
     included, run = certificate.included, signing.session_id(group.run)
     members = tuple(sorted(ready.key for ready in group.readys))
-    if included > everybody(len(members)) or included.bit_count() < tolerance.least_included:
+    if included > everybody(len(members)) or included.bit_count() < scheme.tolerance.least_included:
         raise RemoteProtocolError("a certificate over too few members, or strangers")
     if certificate.sid != signing.session_id(group):
         raise RemoteProtocolError("a certificate of another session")
     dealers = tuple(dealt.head.sender for dealt in certificate.dealt)
     if dealers != members or len(certificate.secrets) != len(members):
         raise RemoteProtocolError("a certificate of another group")
-    if len(certificate.digests) != layout.chunks:
+    if len(certificate.digests) != scheme.layout.chunks:
         raise RemoteProtocolError("a certificate over vectors of another length")
-    _check_releases(certificate, members, tolerance.threshold)
+    _check_releases(certificate, members, scheme.tolerance.threshold)
     for number, (dealt, secret) in enumerate(zip(certificate.dealt, certificate.secrets, strict=True)):
         if dealt.head.sid != run or not is_dealt_in(group.step, dealt):
             raise RemoteProtocolError("a certificate with a deal of another run or step")
@@ -96,24 +96,20 @@ def _masks(certificate: ResultCertificate) -> tuple[list[Stream], list[Stream]]:
     """(masks still added to the total, masks still subtracted from it)."""
     plus: list[Stream] = []
     minus: list[Stream] = []
+    numbered = tuple(enumerate(certificate.dealt))
+    included = [each for each in numbered if certificate.included >> each[0] & 1]
     secrets = [shamir.from_bytes(secret) for secret in certificate.secrets]
-    for number, dealt in enumerate(certificate.dealt):
+    for number, dealt in numbered:
         run, sender = dealt.head.sid, dealt.head.sender
         if certificate.included >> number & 1:
             plus.append(Stream(mask_keys.self_seed(secrets[number], run, sender)))
             continue
         private = mask_keys.private_key(secrets[number])
-        for other, partner in _included(certificate):
+        for other, partner in included:
             mask_key = partner.deal.mask_key
             seed = mask_keys.pair_seed(private, mask_key, run, sender, partner.head.sender)
             (plus if other < number else minus).append(Stream(seed))
     return plus, minus
-
-
-def _included(certificate: ResultCertificate) -> Iterator[tuple[int, Dealt]]:
-    for number, dealt in enumerate(certificate.dealt):
-        if certificate.included >> number & 1:
-            yield number, dealt
 
 
 def unmask(total: Words, certificate: ResultCertificate) -> None:

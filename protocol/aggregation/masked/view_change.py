@@ -19,8 +19,7 @@ from enum import Enum
 from protocol.actions import Evidence
 from protocol.adaptive_timeouts import FIRST_VIEW
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.aggregation.masked.totals import product_bytes
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.aggregation.participant import Participant
@@ -30,7 +29,6 @@ from protocol.wire import signing
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
     AckVote,
-    CheckVote,
     Proof,
     ProposalHead,
     Propose,
@@ -106,10 +104,9 @@ def votes_digest(votes: Iterable[ViewVote]) -> bytes:
 class ViewChanges:
     """The votes and proposals of a session that this member knows."""
 
-    def __init__(self, participant: Participant, tolerance: Tolerance, layout: Layout) -> None:
+    def __init__(self, participant: Participant, scheme: Scheme) -> None:
         self._participant = participant
-        self._tolerance = tolerance
-        self._layout = layout
+        self._tolerance, self._layout = scheme.tolerance, scheme.layout
         self._votes: dict[int, dict[Key, ViewChange]] = {}
         self._proposals: dict[int, Propose] = {}
         self.gone: set[Key] = set()
@@ -162,13 +159,16 @@ class ViewChanges:
 
         `holds`: returns whether this member has a chunk.
         """
-        votes: list[ViewChange] = []
+        participant, votes = self._participant, list[ViewChange]()
         if number > self.last:
             self.until = math.inf
         while self.number < number <= self.last:
             self._course.step(Event.VOTE)
             self.number = number
-            votes.append(self._vote(number, holds, locks, proofs))
+            vote = ViewVote(participant.sid, participant.me, number, self._bitmap(holds), locks)
+            change = ViewChange(signing.sign(vote, participant.key), proofs)
+            self._votes.setdefault(number, {})[participant.me] = change
+            votes.append(change)
             self.until = now + self._view_s
             self._lead_at = now + self._view_s / 2 if self._leads else math.inf
             number += self.leader(number) in self.gone
@@ -177,15 +177,6 @@ class ViewChanges:
     @property
     def _leads(self) -> bool:
         return self.leader(self.number) == self._participant.me
-
-    def _vote(
-        self, number: int, holds: Holds, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...]
-    ) -> ViewChange:
-        participant = self._participant
-        unsigned = ViewVote(participant.sid, participant.me, number, self._bitmap(holds), locks)
-        change = ViewChange(signing.sign(unsigned, participant.key), proofs)
-        self._votes.setdefault(number, {})[participant.me] = change
-        return change
 
     def _bitmap(self, holds: Holds) -> bytes:
         chunks = self._layout.chunks
@@ -273,16 +264,6 @@ class ViewChanges:
         included = lock[0].included if lock else set_of(changes, self._participant.members)
         if included.bit_count() < self._tolerance.least_included:
             return None
-        return self._signed(number, included, votes, lock, proofs)
-
-    def _signed(
-        self,
-        number: int,
-        included: int,
-        votes: tuple[ViewVote, ...],
-        locks: tuple[AckVote, ...],
-        proofs: tuple[Proof, ...],
-    ) -> Propose:
         participant = self._participant
         head = ProposalHead(
             sid=participant.sid,
@@ -291,7 +272,7 @@ class ViewChanges:
             included=included,
             reducers=self._reducers(included),
             votes=votes_digest(votes),
-            locks=locks,
+            locks=lock,
         )
         propose = Propose(signing.sign(head, participant.key), votes, proofs)
         self._proposals[number] = propose
@@ -371,15 +352,11 @@ class ViewChanges:
             ):
                 raise RemoteProtocolError("a proof without the checks of all that are included")
             for vote in proof.checks:
-                self._check_product(vote, lock)
-
-    def _check_product(self, vote: CheckVote, lock: AckVote) -> None:
-        named = (vote.sid, vote.included, vote.totals) == (lock.sid, lock.included, lock.totals)
-        if not named:
-            raise RemoteProtocolError("a proof with a check of something else")
-        if len(vote.products) != product_bytes(self._layout):
-            raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
-        signing.verify(vote, vote.sender)
+                if (vote.sid, vote.included, vote.totals) != (lock.sid, lock.included, lock.totals):
+                    raise RemoteProtocolError("a proof with a check of something else")
+                if len(vote.products) != product_bytes(self._layout):
+                    raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
+                signing.verify(vote, vote.sender)
 
     def holds(self, number: int, key: Key, owner: Key, index: int) -> bool:
         """Whether member `key`, by its vote for this view, has chunk `index` of `owner`."""

@@ -19,7 +19,7 @@ from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire import signing
 from protocol.wire.limits import MAX_CHARGES
-from protocol.wire.messages import Announce, ChargeCount, Charged, Key, Message, Reminder
+from protocol.wire.messages import Announce, ChargeCount, Charged, Key, Reminder
 
 MAX_KEYS = 1024
 """Of how many keys a node keeps the count; the one that changed longest ago goes first."""
@@ -50,7 +50,7 @@ class Charges:
             return []
         self._state.charged = count
         own = self._own()
-        return [Send(key, own) for key in self._members.live(self._state.round)]
+        return [Send(key, own) for key in self._members.live]
 
     def _own(self) -> tuple[Charged, ...]:
         """This node's own CHARGED; none before the first charge."""
@@ -65,11 +65,9 @@ class Charges:
         if not self._settings.budget or (self._reminded.get(announce.key) == announce.instance and not asks):
             return []
         _put(self._reminded, announce.key, announce.instance)
-        return [Send(announce.endpoint, (self._reminder(announce), *self._own()))]
-
-    def _reminder(self, announce: Announce) -> Message:
         kept = self._state.counts.get(announce.key)
-        return Reminder(announce.instance, () if kept is None else (kept,))
+        reminder = Reminder(announce.instance, () if kept is None else (kept,))
+        return [Send(announce.endpoint, (reminder, *self._own()))]
 
     def lost(self, key: Key) -> None:
         """This peer cannot be reached: a reminder may have been lost."""

@@ -22,7 +22,6 @@ from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire import signing
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import (
-    Accepted,
     Announce,
     Electors,
     Group,
@@ -53,11 +52,14 @@ class Coordination:
         self._patience = patience
         self._suspicion = suspicion
         self._me = settings.key.public
-        self._matchmaker: Matchmaker | None = None
-        if not settings.tracker and not state.following:
-            self._matchmaker = Matchmaker(settings.key, settings.min_participants)
+        self.matchmaker = Matchmaker(settings.key, settings.min_participants)
         self.seeker = GroupSeeker(settings, state, patience)
         self._turns = Turns(settings, state, discovery.members)
+
+    @property
+    def _collects(self) -> bool:
+        """Whether this node collects READYs: there is no tracker, and it does not follow."""
+        return not self._settings.tracker and not self._state.following
 
     @property
     def known(self) -> int:
@@ -65,28 +67,27 @@ class Coordination:
 
         1 with a tracker, which itself counts the peers announced to it.
         """
-        return 1 + (len(self._members.offering(self._state.round)) if self._matchmaker else 0)
+        return 1 + (len(self._members.offering) if self._collects else 0)
 
     @property
     def unready(self) -> frozenset[Key]:
         """The peers whose READYs this node waits for as coordinator; none while another coordinates."""
-        if self._matchmaker is None or self.seeker.coordinator != self._me:
+        if self.seeker.coordinator != self._me:
             return frozenset()
-        return self._matchmaker.unready((self._settings.task, self._settings.parameters_hash)) - {self._me}
+        return self.matchmaker.unready(self._settings.swarm) - {self._me}
 
     @property
     def deadline(self) -> float | None:
         """When tick should be called at the latest; None: never."""
-        closing = self._matchmaker.deadline if self._matchmaker else None
-        times = (self.seeker.deadline, self._overdue_at, closing)
+        times = (self.seeker.deadline, self._overdue_at, self.matchmaker.deadline)
         return min((at for at in times if at is not None), default=None)
 
     # -- coordinating ------------------------------------------------------------------------------
 
     def announce(self, announce: Announce, now: float) -> None:
         """Register an accepted peer's announcement, or this node's own: groups wait for it."""
-        if self._matchmaker:
-            self._matchmaker.announce(announce, now)
+        if self._collects:
+            self.matchmaker.announce(announce, now)
 
     def ready(self, ready: Ready, by: Key | None, now: float) -> list[Action]:
         """Process a READY; one for another coordinator withdraws the READY that this node holds.
@@ -99,42 +100,41 @@ class Coordination:
             raise RemoteProtocolError("a READY that this node does not collect")
         signing.verify(ready.announce, ready.key)
         signing.verify(ready, ready.key)
-        self._members.learn(ready.announce, self._state.round, now, live=True)
-        if self._matchmaker is None:  # this node follows: it answers a READY with its announcement
+        self._members.learn(ready.announce, now, live=True)
+        if not self._collects:  # this node follows: it answers a READY with its announcement
             is_asked = ready.coordinator == self._me
             return self._discovery.show(ready.announce.endpoint, (), now) if is_asked else []
         if ready.coordinator != self._me:
-            self._matchmaker.announce(ready.announce, now)
-            self._matchmaker.withdraw(ready.key, ready.announce.order)
+            self.matchmaker.announce(ready.announce, now)
+            self.matchmaker.withdraw(ready.key, ready.announce.order)
             return []
-        actions = self._matchmaker.ready(ready, now)
+        actions = self.matchmaker.ready(ready, now)
         elsewhere = self._members.get(self._turns.coordinator)
         if elsewhere is not None and elsewhere.key != ready.key:
             actions.append(Send(ready.key, (Redirect(ready.nonce, elsewhere),)))
-        outranking = self._matchmaker.outranking(ready)
+        outranking = self.matchmaker.outranking(ready)
         shown = self._discovery.show(ready.announce.endpoint, outranking, now) if outranking else []
         return [*actions, *shown]
 
     def retire(self) -> None:
         """This node follows from now on: it collects no READYs, and those that it holds are void."""
-        self._matchmaker = None
+        self.matchmaker = Matchmaker(self._settings.key, self._settings.min_participants)
 
     def close_groups(self, now: float) -> list[Action]:
-        """Send the GROUPs that are due."""
-        if self._matchmaker is None:
-            return []
+        """Send the GROUPs that are due. This node's own READY is in one only if it is the current one."""
+        if self.seeker.coordinator != self._me:
+            self.matchmaker.void(self._me)
         electorate = self._state.electorate(self._settings)
         if electorate is not None:
-            self._matchmaker.learn((self._settings.task, self._settings.parameters_hash), electorate)
-        return self._matchmaker.close_groups(now, self.known)
+            self.matchmaker.learn(self._settings.swarm, electorate)
+        return self.matchmaker.close_groups(now, self.known)
 
     def electors(self, electors: Electors, by: Key | None) -> list[Action]:
         """Process the electors that a peer on another base counts with.
 
         Raises RemoteProtocolError if this node does not coordinate or does not accept the peer.
         """
-        announce, matchmaker = self._asking(by, "electors")
-        matchmaker.learn(announce.swarm, of_message(electors))
+        self.matchmaker.learn(self._asking(by, "electors").swarm, of_message(electors))
         return []
 
     def leave_out(self, asked: LeftOut, by: Key | None) -> list[Action]:
@@ -146,20 +146,15 @@ class Coordination:
         if by is not None and by == self.seeker.coordinator and self.seeker.holds(asked.nonce):
             self._suspicion.left_out_by(asked.keys)
             return []
-        announce, matchmaker = self._asking(by, "whom to leave out")
-        matchmaker.leave_out(announce.swarm, announce.key, asked)
+        announce = self._asking(by, "whom to leave out")
+        self.matchmaker.leave_out(announce.swarm, announce.key, asked)
         return []
 
-    def _asking(self, by: Key | None, what: str) -> tuple[Announce, Matchmaker]:
+    def _asking(self, by: Key | None, what: str) -> Announce:
         """Who asks this node as its coordinator; RemoteProtocolError about `what` if it may not."""
-        if self._matchmaker is None:
+        if not self._collects:
             raise RemoteProtocolError(f"{what}, for a node that does not coordinate")
-        return self._discovery.accepted(by, what), self._matchmaker
-
-    def drop(self, key: Key) -> None:
-        """Void the READY that is held of this node or of a banned peer."""
-        if self._matchmaker:
-            self._matchmaker.void(key)
+        return self._discovery.accepted(by, what)
 
     # -- seeking -----------------------------------------------------------------------------------
 
@@ -177,12 +172,9 @@ class Coordination:
             return self._asked_anew(coordinator)
         ready = self.seeker.ask(coordinator, now, self._apart)
         told = {key for key in (coordinator, before) if key is not None and key != self._me}
-        if before == self._me:
-            self.drop(self._me)
-        mine = self._matchmaker if coordinator == self._me else None
-        if mine is not None:
-            mine.leave_out(ready.announce.swarm, self._me, LeftOut(ready.nonce, self._apart))
-            mine.ready(ready, now)
+        if coordinator == self._me:
+            self.matchmaker.leave_out(ready.announce.swarm, self._me, LeftOut(ready.nonce, self._apart))
+            self.matchmaker.ready(ready, now)
             self.seeker.accepted(ready.nonce, now)
         return [Send(key, self._told(key, ready)) for key in sorted(told)]
 
@@ -203,9 +195,9 @@ class Coordination:
         if nonce is None:
             return []
         asked = LeftOut(nonce, self._apart)
-        if self._matchmaker is None or coordinator != self._me:
+        if coordinator != self._me:
             return [Send(coordinator, (asked,))]
-        self._matchmaker.leave_out((self._settings.task, self._settings.parameters_hash), self._me, asked)
+        self.matchmaker.leave_out(self._settings.swarm, self._me, asked)
         return []
 
     @property
@@ -226,11 +218,6 @@ class Coordination:
             return self._asked_anew(endpoint)
         return [Send(endpoint, (*self._electors(), *self._asked(self.seeker.ask(tracker, now, self._apart))))]
 
-    def accepted(self, accepted: Accepted, now: float) -> list[Action]:
-        """The coordinator confirms that it holds the READY."""
-        self.seeker.accepted(accepted.nonce, now)
-        return []
-
     def redirect(self, redirect: Redirect, now: float) -> list[Action]:
         """The coordinator names a better candidate: learn it, so that this node may ask it."""
         if not self.seeker.holds(redirect.nonce):
@@ -239,8 +226,7 @@ class Coordination:
 
     def lost(self, key: Key) -> None:
         """A peer cannot be reached: stop waiting for it, and void a READY that it holds."""
-        if self._matchmaker:
-            self._matchmaker.unreachable(key)
+        self.matchmaker.unreachable(key)
         if self.seeker.coordinator == key:
             self.seeker.void()
 
@@ -281,7 +267,7 @@ class Coordination:
     def _to_candidates(self, stalled: Stalled | None) -> list[Action]:
         if stalled is None:
             return []
-        return [Send(key, (stalled,)) for key in self._members.candidates(self._state.round)]
+        return [Send(key, (stalled,)) for key in self._members.candidates]
 
     def stalled(self, stalled: Stalled, by: Key | None) -> list[Action]:
         """Process that a peer has waited too long in a turn; answer if this node has waited in a later one.
@@ -322,20 +308,10 @@ class Coordination:
     def learn(self, group: Group, now: float) -> None:
         """Learn the other members' announcements from the GROUP's READYs."""
         for announce in self._others(group):
-            self._members.learn(announce, self._state.round, now, live=False)
+            self._members.learn(announce, now, live=False)
 
     def _others(self, group: Group) -> list[Announce]:
         return [ready.announce for ready in group.readys if ready.key != self._me]
-
-    def waits_on(self, now: float, for_upgrade: bool) -> bool:
-        """Whether T_group is over and this node's wait is not; if so, the offer needs a new READY.
-
-        `for_upgrade`: as in `Patience.waits`.
-        """
-        if not self.seeker.waits_on(now, for_upgrade):
-            return False
-        self.drop(self._me)
-        return True
 
     def heard(self, key: Key, now: float) -> None:
         """End this node's wait with that of a peer, if no group can come before that one is back.
@@ -345,7 +321,7 @@ class Coordination:
         since = self.seeker.waits_in_vain(self._members.alone_at(key))
         if since is None:
             return
-        here = self._members.candidates(self._state.round)
+        here = self._members.candidates
         waiting = tuple(each for each in here if self._members.alone_at(each) < since)
         if self._may_group(here, now) and not self._may_group(waiting, now):
             self.seeker.cut_short(now)
@@ -353,13 +329,13 @@ class Coordination:
     def _may_group(self, others: Collection[Key], now: float) -> bool:
         """Whether this node and these may be a group, as far as it knows."""
         electorate, count = self._state.electorate(self._settings), 1 + len(others)
-        known = 1 + len(self._members.offering(self._state.round))
+        known = 1 + len(self._members.offering)
         if count < self._settings.min_participants:
             return False
         is_most = 2 * count > known
         if electorate is None or (self._patience.is_willing(now) and is_most):
             return is_most
-        here = presence.announced(self._members, others)
+        here = self._members.announced(others)
         voters = presence.voters(self._settings, self._state, electorate, here)
         without = presence.resigned(self._state, electorate, self._members) | {*self._patience.gone(now)}
         return electorate.is_quorum(voters, without - voters)
@@ -369,15 +345,3 @@ class Coordination:
         apart, last = self._apart, self._state.line.whole[-1:]
         is_kept_apart = any(ready.key in apart for link in last for ready in link.group.readys)
         self._turns.adopted(self.seeker.is_accepted and not is_kept_apart, apart)
-
-    def expired(self, now: float) -> bool:
-        """Whether T_group is over; if so, drop the offer and its READY."""
-        if not self.seeker.expired(now):
-            return False
-        self.drop(self._me)
-        return True
-
-    def give_up(self) -> None:
-        """Stop waiting for a group; the READY is void."""
-        self.seeker.give_up()
-        self.drop(self._me)

@@ -126,7 +126,7 @@ class Discovery:
         """Until when one that left may be back with another --tls: one who cannot be linked with dialled."""
         self._again_at: float | None = None
         self._join_until: float | None = None
-        self.members = Members()
+        self.members = Members(state)
         self.clocks = Clocks()
         self.compared: Mapping[Key, Skew] = {}
         """The clocks at the last look at which most peers' were known. Replaced, never changed in place."""
@@ -198,13 +198,9 @@ class Discovery:
     def look_again(self, now: float) -> list[Action]:
         """A node of another version or --tls has dialled: greet named peers that left, one may be back."""
         self._dialled_until = now + JOIN_S
-        left = [end for end in self._configured if self._is_idle(end) and self._has_left(end)]
+        idle = [end for end, greeting in self._greetings.items() if greeting.retry_at is None]
+        left = [end for end in self._configured if end in idle and self._has_left(end)]
         return [action for end in left for action in self.greet(end, now)]
-
-    def _is_idle(self, endpoint: str) -> bool:
-        """Whether no answer from this endpoint is awaited, and no other try is due."""
-        greeting = self._greetings.get(endpoint)
-        return greeting is not None and greeting.retry_at is None
 
     def _has_left(self, endpoint: str) -> bool:
         there = self.members.at(endpoint)
@@ -214,7 +210,7 @@ class Discovery:
         """`first`: announcements to list before those that a newcomer gets."""
         announce = self._state.announce(self._settings)
         passed_on = 0 if wants_reply else MAX_KNOWN - len(first)
-        known = (*first, *self.members.announces(self._state.round, passed_on))
+        known = (*first, *self.members.announces(passed_on))
         return self._introduction(announce, nonce, wants_reply, self._settings.parameters, known, now)
 
     def _introduction(
@@ -238,10 +234,8 @@ class Discovery:
         self._again_at = now + ANNOUNCE_EVERY_S
         announce = self._state.announce(self._settings, leaving)
         hello = self._introduction(announce, bytes(16), False, "", (), now)
-        live = (self.members.get(key) for key in self.members.live(self._state.round))
-        endpoints = {announce.endpoint for announce in live if announce} | (
-            self._asked() if leaving else set()
-        )
+        endpoints = {each.endpoint for each in self.members.announced(self.members.live)}
+        endpoints |= self._asked() if leaving else set()
         told = (hello,) if why is None else (self._goodbye(why), hello)
         tracker = [Send(self._settings.tracker, (hello,))] if self._settings.tracker else []
         return [*(Send(endpoint, told) for endpoint in sorted(endpoints)), *tracker]
@@ -325,7 +319,7 @@ class Discovery:
         if not self._settings.allows(announce.key):
             here = self._settings.endpoint
             return Note.NOT_ALLOWED, f"key {announce.key.hex()} is not on the allow-list of {here}"
-        if announce.swarm != (self._settings.task, self._settings.parameters_hash):
+        if announce.swarm != self._settings.swarm:
             return Note.OTHER_SWARM, OTHER_SWARM
         return None
 
@@ -354,9 +348,9 @@ class Discovery:
         return announce
 
     def _meet(self, announce: Announce, now: float) -> list[Action]:
-        was_known = self.members.knows(announce.key, self._state.round)
-        self.members.learn(announce, self._state.round, now, live=True)
-        is_known = self.members.knows(announce.key, self._state.round)
+        was_known = self.members.knows(announce.key)
+        self.members.learn(announce, now, live=True)
+        is_known = self.members.knows(announce.key)
         if is_known == was_known:
             return []
         kind = Note.JOINED if is_known else Note.LEFT
@@ -378,7 +372,7 @@ class Discovery:
             if announce.task == self._settings.task and announce.endpoint not in self._greetings:
                 actions += self.greet(announce.endpoint, now)
             if self.accepts(announce) and not announce.leaving:
-                self.members.learn(announce, self._state.round, now, live=False)
+                self.members.learn(announce, now, live=False)
         return actions
 
     def _own(self, known: tuple[Announce, ...], now: float) -> list[Action]:
@@ -474,7 +468,7 @@ class Discovery:
             return missed
         self._course.step(Event.SETTLED)
         refusals = [(end, g.refused) for end, g in self._greetings.items() if g.refused]
-        if not refusals or self.members.known(self._state.round):
+        if not refusals or self.members.known:
             return missed
         endpoint, refused = refusals[0]
         if refused.reason == OTHER_SWARM:
@@ -484,8 +478,8 @@ class Discovery:
     def _settled(self, now: float) -> bool:
         if self._settings.tracker and self.tracker_key is None:
             return False
-        live = [self.members.get(key) for key in self.members.live(self._state.round)]
-        under_way = any(announce is not None and announce.base.generation > 0 for announce in live)
+        live = self.members.announced(self.members.live)
+        under_way = any(announce.base.generation > 0 for announce in live)
         if under_way and len(live) + 1 >= self._settings.min_participants:
             return True
         resolved = all(g.answered or g.refused or g.other_version for g in self._greetings.values())
@@ -565,7 +559,7 @@ class Discovery:
         """
         if self.joining or not self.clocks.differ:
             return
-        if self.clocks.most_heard(self.members.live(self._state.round)):
+        if self.clocks.most_heard(self.members.live):
             self.compared = self.clocks.ahead
 
     def announcing_due(self, now: float) -> bool:

@@ -14,8 +14,8 @@ from protocol.adaptive_timeouts import Pace
 from protocol.crypto.sealing import Ephemeral, check_public, derive
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Ballot, weak_allowed
-from protocol.swarm.meeting.matchmaker import APART_S
 from protocol.swarm.meeting.patience import Patience
+from protocol.swarm.meeting.room import APART_S
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.transitions import Course, Step, Table
 from protocol.vectors.pieces import Floats

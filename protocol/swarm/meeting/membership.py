@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
@@ -73,17 +73,17 @@ def _alone_at(member: Member, announce: Announce, now: float) -> float:
 
 
 T = TypeVar("T")
-View = Callable[["Members", int], T]
+View = Callable[["Members"], T]
 
 
 def _kept(view: View[T]) -> View[T]:
-    """Keep what a view of the table shows for a round until the table changes."""
+    """Keep what a view of the table shows in the node's round until the table changes."""
 
     @wraps(view)
-    def shown(members: Members, round: int) -> T:
-        views, place = members.views, (view, round)
+    def shown(members: Members) -> T:
+        views, place = members.views, (view, members.round)
         if place not in views:
-            views[place] = view(members, round)
+            views[place] = view(members)
         found: T = views[place]
         return found
 
@@ -93,12 +93,18 @@ def _kept(view: View[T]) -> View[T]:
 class Members:
     """The other peers of this swarm, by node key, in the order of their latest news."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: NodeState) -> None:
+        self._state = state
         self._members: dict[Key, Member] = {}
         self.views: dict[tuple[object, int], Any] = {}
         """What the table shows, as far as somebody asked since its last change (`_kept`)."""
 
-    def learn(self, announce: Announce, round: int, now: float, live: bool) -> bool:
+    @property
+    def round(self) -> int:
+        """This node's round."""
+        return self._state.round
+
+    def learn(self, announce: Announce, now: float, live: bool) -> bool:
         """Process a verified announcement; True if it is new or later. `live`: from the peer itself, now.
 
         Raises RemoteProtocolError if the table is full.
@@ -106,9 +112,9 @@ class Members:
         self.views.clear()
         member = self._members.get(announce.key)
         if member is None:
-            return self._add(announce, round, now, live)
+            return self._add(announce, now, live)
         if live and announce.order >= member.announce.order:  # an older one may be a replay
-            member.heard_round = max(member.heard_round, round)
+            member.heard_round = max(member.heard_round, self.round)
             member.suspect, member.is_hearsay, member.live = False, False, True
             member.is_silent = False
         later = announce.order > member.announce.order
@@ -120,13 +126,13 @@ class Members:
             self._members[announce.key] = self._members.pop(announce.key)
         return later
 
-    def _add(self, announce: Announce, round: int, now: float, live: bool) -> bool:
+    def _add(self, announce: Announce, now: float, live: bool) -> bool:
         if len(self._members) >= MAX_MEMBERS_KNOWN:
             gone = next((key for key, member in self._members.items() if member.counts_no_more), None)
             if gone is None:
                 raise RemoteProtocolError(f"more than {MAX_MEMBERS_KNOWN} peers")
             del self._members[gone]
-        self._members[announce.key] = Member(announce, round, now, live)
+        self._members[announce.key] = Member(announce, self.round, now, live)
         return True
 
     def expire(self, now: float) -> None:
@@ -190,6 +196,10 @@ class Members:
         member = self._members.get(key)
         return member.announce if member else None
 
+    def announced(self, keys: Iterable[Key]) -> tuple[Announce, ...]:
+        """The latest announcements of those of these peers that are here."""
+        return tuple([self._members[key].announce for key in keys if key in self._members])
+
     def alone_at(self, key: Key) -> float:
         """When a known peer last ended a round without a sum, on the base that it shows; -inf: never."""
         return self._members[key].alone_at
@@ -218,56 +228,61 @@ class Members:
         """The latest announcement of each member."""
         return tuple([member.announce for member in self._members.values()])
 
-    def knows(self, key: Key, round: int) -> bool:
+    def knows(self, key: Key) -> bool:
         """Whether this peer is one of the `known`."""
         member = self._members.get(key)
-        return member is not None and member.is_known(round)
+        return member is not None and member.is_known(self.round)
 
+    @property
     @_kept
-    def known(self, round: int) -> frozenset[Key]:
+    def known(self) -> frozenset[Key]:
         """The peers heard in the last 5 rounds, or lately named by others, that have not left."""
-        return frozenset([key for key, member in self._members.items() if member.is_known(round)])
+        round, members = self.round, self._members.items()
+        return frozenset([key for key, each in members if each.is_known(round)])
 
+    @property
     @_kept
-    def offering(self, round: int) -> frozenset[Key]:
+    def offering(self) -> frozenset[Key]:
         """The known peers that do not follow: they make new bases."""
-        members = self._members.items()
+        round, members = self.round, self._members.items()
         return frozenset(
             [key for key, each in members if each.is_known(round) and not each.announce.following]
         )
 
+    @property
     @_kept
-    def candidates(self, round: int) -> tuple[Key, ...]:
+    def candidates(self) -> tuple[Key, ...]:
         """The live peers that offer and so may coordinate, lowest key first."""
-        return tuple([key for key in self.live(round) if not self._members[key].announce.following])
+        return tuple([key for key in self.live if not self._members[key].announce.following])
 
+    @property
     @_kept
-    def live(self, round: int) -> tuple[Key, ...]:
+    def live(self) -> tuple[Key, ...]:
         """The known peers that are not suspect, lowest key first."""
-        members = self._members.items()
+        round, members = self.round, self._members.items()
         return tuple(sorted([key for key, each in members if not each.suspect and each.is_known(round)]))
 
-    def announces(self, round: int, limit: int) -> tuple[Announce, ...]:
+    def announces(self, limit: int) -> tuple[Announce, ...]:
         """At most `limit` announcements to pass on to a newcomer, the latest to arrive first."""
-        known = self.known(round)
+        known = self.known
         latest_first = [m.announce for key, m in reversed(self._members.items()) if key in known]
         return tuple(latest_first[:limit])
 
-    def majority(self, mine: NodeState, fewest: int) -> tuple[Base, tuple[Key, ...]] | None:
+    def majority(self, fewest: int) -> tuple[Base, tuple[Key, ...]] | None:
         """The base that more than half of the voters show, and the others that show it; None without one.
 
-        The voters are the known members that offer, and this node (`mine`) if it offers. A follower fetched
+        The voters are the known members that offer, and this node if it offers. A follower fetched
         its base because the others show it: counting it would count them twice while the base is new, and
         keep other followers from a newer base while it is old. But if fewer offer than make a group
         (`fewest`), they can make no base, and the last node with a budget must not decide for all: then all
         known members and this node vote.
         """
-        voters = self.offering(mine.round)
-        votes_too = not mine.following
+        mine, voters = self._state.base, self.offering
+        votes_too = not self._state.following
         if len(voters) + votes_too < fewest:
-            voters, votes_too = self.known(mine.round), True
+            voters, votes_too = self.known, True
         shown = Counter(self._members[key].announce.base for key in voters)
-        shown[mine.base] += votes_too
+        shown[mine] += votes_too
         base, count = shown.most_common(1)[0]
         if 2 * count <= len(voters) + votes_too:
             return None
@@ -277,24 +292,27 @@ class Members:
         """The peers whose latest announcement shows this base, even if they left."""
         return frozenset(key for key, member in self._members.items() if member.announce.base == base)
 
-    def anyone_above(self, round: int, mine: Base) -> bool:
-        """Whether any live peer shows a base that ranks above `mine`."""
-        highest = self._highest(round)
-        return highest is not None and highest > mine.rank
+    @property
+    def anyone_above(self) -> bool:
+        """Whether any live peer shows a base that ranks above this node's."""
+        highest = self._highest
+        return highest is not None and highest > self._state.base.rank
 
+    @property
     @_kept
-    def _highest(self, round: int) -> Rank | None:
+    def _highest(self) -> Rank | None:
         """The highest rank of a base that a live peer shows."""
-        shown = [self._members[key].announce.base for key in self.live(round)]
+        shown = [self._members[key].announce.base for key in self.live]
         bases = {id(base): base for base in shown}  # most are one object: the codec builds equal ones once
         return max([base.rank for base in bases.values()], default=None)
 
-    def showing(self, round: int) -> list[tuple[Base, Key]]:
+    @property
+    def showing(self) -> list[tuple[Base, Key]]:
         """(base, peer) of every live peer, the highest rank first.
 
         For one base, peers that offer come before followers, which hold no certificate of a base they
         fetched.
         """
-        live = sorted(self.live(round), key=lambda key: self._members[key].announce.following)
+        live = sorted(self.live, key=lambda key: self._members[key].announce.following)
         shown = [(self._members[key].announce.base, key) for key in live]
         return sorted(shown, key=lambda pair: pair[0].rank, reverse=True)

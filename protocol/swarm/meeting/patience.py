@@ -88,7 +88,6 @@ class Patience:
             self._waits_since = since = now
         if after_s is None or electorate is None or now - since < after_s:
             return tuple(sorted(self._state.gone))
-        live = (self._members.get(key) for key in self._members.live(self._state.round))
-        here = {electorate.elector(announce) for announce in live if announce is not None}
+        here = {electorate.elector(each) for each in self._members.announced(self._members.live)}
         here.add(electorate.elector_at(self._settings.key.public, self._settings.endpoint))
         return tuple(sorted(self._state.gone | (set(electorate.members) - here)))

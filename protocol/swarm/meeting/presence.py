@@ -7,12 +7,7 @@ from collections.abc import Iterable
 from protocol.quorum.electorate import Electorate
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
-from protocol.wire.messages import Announce, Key
-
-
-def announced(members: Members, keys: Iterable[Key]) -> tuple[Announce, ...]:
-    """The latest announcements of these peers."""
-    return tuple(announce for key in keys if (announce := members.get(key)) is not None)
+from protocol.wire.messages import Announce
 
 
 def voters(
@@ -26,5 +21,5 @@ def voters(
 
 def resigned(state: NodeState, electorate: Electorate, members: Members) -> frozenset[bytes]:
     """The electors that say they resigned, of the live peers on this node's anchor."""
-    live = announced(members, members.live(state.round))
+    live = members.announced(members.live)
     return electorate.resigned(each for each in live if each.base.anchor == state.base.anchor)

@@ -14,7 +14,8 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_message
 from protocol.swarm.meeting.clock_skew import Clocks
-from protocol.swarm.meeting.matchmaker import Matchmaker, Waiting
+from protocol.swarm.meeting.matchmaker import Matchmaker
+from protocol.swarm.meeting.room import Waiting
 from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN, MAX_MEMBERS
 from protocol.wire.messages import (

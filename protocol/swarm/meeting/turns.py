@@ -44,7 +44,7 @@ class Turns:
 
     @property
     def _candidates(self) -> tuple[Key, ...]:
-        return (self._me, *self._members.candidates(self._state.round))
+        return (self._me, *self._members.candidates)
 
     @property
     def _counted(self) -> frozenset[Key]:
@@ -123,7 +123,7 @@ class Turns:
 
     def heard(self, stalled: Stalled, by: Key) -> Stalled | None:
         """Note what another says; returns what this node said itself, if that one seems not to know it."""
-        if by in self._members.candidates(self._state.round):
+        if by in self._members.candidates:
             self._said[by] = stalled
         mine = self._said.get(self._me, _NONE)
         return mine if mine.base == stalled.base and mine.turns > stalled.turns else None

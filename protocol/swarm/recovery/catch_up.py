@@ -21,7 +21,6 @@ from functools import partial
 
 from protocol.actions import Action, Adopted, Evidence, Healed, Serve
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import Line, follow, included_in, passed_in
@@ -105,7 +104,7 @@ class CatchUp:
         """Whether a fetch is running or is to be retried."""
         if self._fetch is not None or self._retry_at is None:
             return self._fetch is not None
-        return self._members.anyone_above(self._state.round, self._state.base)
+        return self._members.anyone_above
 
     def remember(self, sid: Sid, past: Past) -> None:
         """Keep what is needed to check, and to serve, the certificate of a session.
@@ -124,20 +123,21 @@ class CatchUp:
 
     def look(self, now: float) -> list[Action]:
         """Start fetching a better base, if the members show one and no fetch is running."""
-        if self._fetch is not None or not self._members.anyone_above(self._state.round, self._state.base):
+        if self._fetch is not None or not self._members.anyone_above:
             return []
         return self._begin(self._by_certificate(now) or self._by_line(now), now)
 
     def finish(self, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
         """Fetch the totals of a certificate that this node opened itself after its session."""
-        sid, masked = certificate.sid, self._settings.masked
-        if self._fetch is not None or masked is None or not self.has_base_of(sid):
+        sid = certificate.sid
+        if self._fetch is not None or not self.has_base_of(sid):
             return []
         past = self.past[sid]
+        scheme = self._settings.scheme(len(past.members))
         source = next((source for source in sources if self._fresh(past.base, source, True, now)), None)
-        if source is None:
+        if source is None or scheme is None:
             return []
-        return self._begin(ResultFetch(past, sid, source, self._settings, masked, certificate), now)
+        return self._begin(ResultFetch(past, sid, source, self._settings, scheme, certificate), now)
 
     def _begin(self, fetch: CertificateFetch | ResultFetch | BaseFetch | None, now: float) -> list[Action]:
         self._fetch = fetch
@@ -158,7 +158,7 @@ class CatchUp:
 
     def _by_certificate(self, now: float) -> CertificateFetch | ResultFetch | None:
         mine = self._state.base
-        for base, source in self._members.showing(self._state.round):
+        for base, source in self._members.showing:
             if base.rank <= mine.rank:
                 return None
             if self.has_base_of(base.sid) and self._fresh(base, source, True, now):
@@ -166,15 +166,15 @@ class CatchUp:
         return None
 
     def _fetch_for(self, past: Past, sid: Sid, source: Key) -> CertificateFetch | ResultFetch:
-        masked = self._settings.masked
-        if masked is not None and len(past.members) >= LEAST_MEMBERS:
-            return ResultFetch(past, sid, source, self._settings, masked)
-        return CertificateFetch(past, sid, source, self._settings)
+        scheme = self._settings.scheme(len(past.members))
+        if scheme is None:
+            return CertificateFetch(past, sid, source, self._settings)
+        return ResultFetch(past, sid, source, self._settings, scheme)
 
     def _by_line(self, now: float) -> BaseFetch | None:
         """A fetch of a base that enough members show; its line is judged on arrival."""
-        mine, round = self._state.base, self._state.round
-        for base, source in self._members.showing(round):
+        mine = self._state.base
+        for base, source in self._members.showing:
             if base.rank <= mine.rank:
                 return None
             is_same = base.sid == mine.sid and base.sid != NO_SID  # a session has one result
@@ -188,7 +188,7 @@ class CatchUp:
 
     def _majority(self, base: Base) -> tuple[Key, ...]:
         """The members that show this base if they are the majority (Members.majority), else none."""
-        found = self._members.majority(self._state, self._settings.min_participants)
+        found = self._members.majority(self._settings.min_participants)
         return found[1] if found is not None and found[0] == base else ()
 
     def _judged(

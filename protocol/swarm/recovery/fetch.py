@@ -16,10 +16,8 @@ import numpy as np
 from protocol.actions import Action, Adopted, Healed, Keep, Send, Unbind
 from protocol.aggregation.additive.machine import check_piece
 from protocol.aggregation.additive.total import Total
-from protocol.aggregation.encoding import encoding_of
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.aggregation.masked.totals import Totals
 from protocol.aggregation.masked.unmasking import check_result, result_of
 from protocol.aggregation.transfer import transfer_s
@@ -212,16 +210,13 @@ class ResultFetch(_SessionFetch):
         sid: Sid,
         source: Key,
         settings: Settings,
-        masked: MaskedSettings,
+        scheme: Scheme,
         known: ResultCertificate | None = None,
     ) -> None:
         """`known`: the certificate, if this node has it already."""
-        members = len(past.members)
-        self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
-        order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
-        super().__init__(past, sid, source, settings, order, WORD_BYTES * self._layout.words)
-        self._tolerance = masked.tolerance(members)
-        self._encoding = encoding_of(masked.clip, members)
+        order = ((sid, NOBODY, index) for index in range(scheme.layout.chunks))
+        super().__init__(past, sid, source, settings, order, WORD_BYTES * scheme.layout.words)
+        self._scheme = scheme
         self._known = known
         self._certificate: ResultCertificate | None = None
         self._totals: Totals | None = None
@@ -244,10 +239,10 @@ class ResultFetch(_SessionFetch):
                 raise RemoteProtocolError(f"a {type(message).__name__} that was not asked for")
 
     def _take_certificate(self, certificate: ResultCertificate, now: float) -> list[Action]:
-        check_result(certificate, self._past.group, self._tolerance, self._layout)
+        check_result(certificate, self._past.group, self._scheme)
         check_votes(self._past, (head.sender for head in certificate.releases))
         self._certificate = certificate
-        self._totals = Totals(self._sid, certificate.included, self._layout, certificate.digests)
+        self._totals = Totals(self._sid, certificate.included, self._scheme.layout, certificate.digests)
         self._waits(now)
         return self._ask(WINDOW)
 
@@ -261,7 +256,7 @@ class ResultFetch(_SessionFetch):
 
     def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
         self.deadline = None
-        result = result_of(totals.joined(), certificate, self._encoding)
+        result = result_of(totals.joined(), certificate, self._scheme.encoding)
         if result is None:  # the session has no result for any member: a vote in it is free
             self.failed = True
             return [Unbind(self._sid)]
@@ -353,23 +348,21 @@ class BaseFetch(_Fetch):
 
 def check_link(link: Link, settings: Settings) -> None:
     """RemoteProtocolError unless the link is a session of this swarm whose members signed its result."""
-    group, members, masked = link.group, members_of(link), settings.masked
+    group, members = link.group, members_of(link)
     if len(link.result) + len(link.sums) != 1 or not members:
         raise RemoteProtocolError("a link without its one certificate")
     signing.verify(group, group.coordinator)
     check_group(group, group.readys[0])
     check_step(group)
-    if group.readys[0].announce.swarm != (settings.task, settings.parameters_hash):
+    if group.readys[0].announce.swarm != settings.swarm:
         raise RemoteProtocolError("a link of another swarm")
-    certificate, dimension = link.certificate, settings.summed
+    certificate, scheme = link.certificate, settings.scheme(len(members))
     if certificate.sid != signing.session_id(group):
         raise RemoteProtocolError("a link with the certificate of another session")
-    is_masked = masked is not None and len(members) >= LEAST_MEMBERS
     match certificate:
-        case Certificate() if not is_masked:
-            check_certificate(certificate, members, dimension)
-        case ResultCertificate() if masked is not None and is_masked:
-            layout = Layout(dimension, len(members), masked.all_to_all_bytes)
-            check_result(certificate, group, masked.tolerance(len(members)), layout)
+        case Certificate() if scheme is None:
+            check_certificate(certificate, members, settings.summed)
+        case ResultCertificate() if scheme is not None:
+            check_result(certificate, group, scheme)
         case _:
             raise RemoteProtocolError("a link with a certificate of the other kind")

@@ -45,17 +45,18 @@ class MixedVersions:
             return count < settings.min_participants
         if electorate.least:
             return count < electorate.least
-        without = {*self._patience.gone(now), *self._resigned(electorate)}
+        on_anchor = (each for each in self._members.latest if each.base.anchor == self._state.base.anchor)
+        without = {*self._patience.gone(now), *electorate.resigned(on_anchor)}
         return not electorate.is_quorum(self._electors(electorate, here, unmet), without)
 
     def _here(self, others: dict[str, str]) -> list[Announce]:
         """The known peers that offer, as they announced themselves."""
-        offering = (self._members.get(key) for key in self._members.offering(self._state.round))
-        return [each for each in offering if each is not None and each.endpoint not in others]
+        offering = self._members.announced(self._members.offering)
+        return [each for each in offering if each.endpoint not in others]
 
     def _unmet(self, others: dict[str, str]) -> list[str]:
         """The endpoints of the named peers that were not heard lately and may still come."""
-        known = self._members.known(self._state.round)
+        known = self._members.known
         heard = {
             member.announce.endpoint
             for member in self._members.every
@@ -71,12 +72,6 @@ class MixedVersions:
         if self._state.line.electors is None:
             met |= {end.encode() for end in unmet}
         else:
-            met |= set([key for key in electorate.members if self._is_unknown(key)][: len(unmet)])
+            known = {self._settings.key.public, *(each.key for each in self._members.latest)}
+            met |= set([key for key in electorate.members if key not in known][: len(unmet)])
         return {elector for elector in met if elector is not None}
-
-    def _is_unknown(self, key: bytes) -> bool:
-        return key != self._settings.key.public and self._members.get(key) is None
-
-    def _resigned(self, electorate: Electorate) -> frozenset[bytes]:
-        anchor = self._state.base.anchor
-        return electorate.resigned(each for each in self._members.latest if each.base.anchor == anchor)

@@ -85,7 +85,7 @@ def obstacle(
     """
     found, electorate = None, state.electorate(settings)
     if not state.following and electorate is None:
-        found = _too_few(settings.min_participants, len(members.candidates(state.round)) + 1)
+        found = _too_few(settings.min_participants, len(members.candidates) + 1)
     elif not state.following and electorate is not None:
         found = _Look(settings, state, members, patience, name, electorate, now).found()
     if not needed or (found is not None and found.stage in (Stage.WEAK, Stage.WILLING)):
@@ -120,8 +120,7 @@ class _Look:
         self._electorate = electorate
         self._now = now
         self._me = electorate.elector_at(settings.key.public, settings.endpoint)
-        keys = members.candidates(state.round)
-        self._live = presence.announced(members, keys)
+        self._live = members.announced(members.candidates)
 
     def found(self) -> Obstacle | None:
         electorate = self._electorate

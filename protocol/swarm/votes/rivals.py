@@ -119,8 +119,7 @@ class Rivals:
         if before is not None and self._ready_in(before.group) == self._ready_in(group):
             raise RemoteProtocolError("a second GROUP with one READY")
         self._asked = None
-        live = (self._members.get(key) for key in self._members.live(self._state.round))
-        outside = ballot.outside(announce for announce in live if announce is not None)
+        outside = ballot.outside(self._members.announced(self._members.live))
         if not outside:
             return []
         waits_for = outside - self._silent
@@ -148,7 +147,7 @@ class Rivals:
         if not group.readys:
             raise RemoteProtocolError("a rival without members")
         first = group.readys[0]
-        if first.announce.swarm != (self._settings.task, self._settings.parameters_hash):
+        if first.announce.swarm != self._settings.swarm:
             raise RemoteProtocolError("a rival of another swarm")
         signing.verify(group, group.coordinator)
         check_group(group, first)

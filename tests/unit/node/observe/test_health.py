@@ -54,14 +54,14 @@ async def test_a_node_is_ready_once_a_peer_answers_and_until_it_is_told_to_end(a
     node = alone("none")
     session, now = node.peer._node, node.peer._shell.clock.now()
     other = announce(stranger(), task="digits", parameters=node.parameters, counter=COUNTER)
-    session._discovery.members.learn(other, 0, now, live=True)
+    session._discovery.members.learn(other, now, live=True)
     session._discovery._course.step(Event.SETTLED)
     async with served(missing_of(node.peer.inspector, node.peer.stopping)) as ask:
         assert await ask("/readyz") == (200, {"ready": True, "why": []})
         session._discovery.members.suspect(other.key)
         why = ["neither a peer nor a tracker answers"]
         assert await ask("/readyz") == (503, {"ready": False, "why": why})
-        session._discovery.members.learn(replace(other, counter=other.counter + 1), 0, now, live=True)
+        session._discovery.members.learn(replace(other, counter=other.counter + 1), now, live=True)
         node.peer.stopping.ask()
         assert await ask("/readyz") == (503, {"ready": False, "why": ["told to end"]})
         assert (await ask("/healthz"))[0] == 200

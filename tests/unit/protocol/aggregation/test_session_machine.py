@@ -23,7 +23,7 @@ def test_kinds_that_never_go_through_a_vector():
 
 def test_the_last_total_and_the_release_that_opens_are_not_light():
     swarm = Swarm(CALM).run()
-    threshold = CALM.tolerance.threshold
+    threshold = CALM.scheme.tolerance.threshold
     here, light = machine(REDUCERS), []
     assert is_light(_first(swarm, Total), here), "it is held until the masks are here"
     begin(here, real_messages(REDUCERS))

@@ -372,9 +372,10 @@ def test_a_certificate_heals_a_follower_that_was_a_member():
 
 def closing(**shown) -> Closing:
     """A node after round 1 on a base, and what one other peer shows, followers too."""
-    known = Members()
-    known.learn(announce(TWO, **shown), 1, NOW, live=True)
-    held = Closing(state(round=1, held=base(1, 1)), known)
+    where = state(round=1, held=base(1, 1))
+    known = Members(where)
+    known.learn(announce(TWO, **shown), NOW, live=True)
+    held = Closing(where, known)
     assert (held.until, held.is_over(False, NOW)) == (None, False)
     held.begin(0.0, NOW)
     return held

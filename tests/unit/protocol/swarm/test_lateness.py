@@ -12,8 +12,9 @@ ONE, TWO, THREE, FOUR = (key.public for key in KEYS)
 
 
 def lateness(made: int = 0, **changes) -> tuple[Lateness, Members]:
-    there = Members()
-    found = Lateness(settings(KEYS[0], **changes), state(held=base(made)), there)
+    where = state(held=base(made))
+    there = Members(where)
+    found = Lateness(settings(KEYS[0], **changes), where, there)
     found.heard(NOW, lambda: Awaited((), 0))
     return found, there
 
@@ -33,7 +34,7 @@ def late(found: Lateness) -> tuple[Late, ...]:
 
 def test_who_keeps_the_others_waiting_in_several_rounds_is_slow():
     found, there = lateness()
-    there.learn(announce(KEYS[1]), 0, NOW, live=True)
+    there.learn(announce(KEYS[1]), NOW, live=True)
     for_two = Awaited((TWO,), 2)
     rounds(found, [2.0] * (FEWEST_ROUNDS - 1), for_two)
     assert late(found) == ()
@@ -43,7 +44,7 @@ def test_who_keeps_the_others_waiting_in_several_rounds_is_slow():
 
 def test_who_is_on_time_again_is_not_slow_any_more():
     found, there = lateness()
-    there.learn(announce(KEYS[1]), 0, NOW, live=True)
+    there.learn(announce(KEYS[1]), NOW, live=True)
     rounds(found, [5.0] * 3, Awaited((TWO,), 2))
     assert len(late(found)) == 1
     rounds(found, [0.0] * 5, Awaited((TWO,), 2))
@@ -60,7 +61,7 @@ def test_who_is_on_time_again_is_not_slow_any_more():
 )
 def test_what_is_nobody_s_fault_counts_for_nobody(awaited, wait_s):
     found, there = lateness()
-    there.learn(announce(KEYS[1]), 0, NOW, live=True)
+    there.learn(announce(KEYS[1]), NOW, live=True)
     rounds(found, [wait_s] * 5, awaited)
     assert late(found) == ()
 
@@ -68,10 +69,10 @@ def test_what_is_nobody_s_fault_counts_for_nobody(awaited, wait_s):
 def test_who_announces_a_base_long_past_fell_behind():
     found, there = lateness(6)
     for key, sums in zip(KEYS[1:], (4, 5, 0), strict=True):
-        there.learn(announce(key, base=base(sums), round=9), 0, NOW, live=True)
+        there.learn(announce(key, base=base(sums), round=9), NOW, live=True)
     assert late(found) == (Behind(TWO, endpoint(KEYS[1]), 4, 6),)
     by_steps, there = lateness(6, sums=9, by_steps=True)
-    there.learn(announce(KEYS[1], base=base(4)), 0, NOW, live=True)
+    there.learn(announce(KEYS[1], base=base(4)), NOW, live=True)
     assert late(by_steps) == ()
 
 
@@ -96,6 +97,6 @@ def test_a_coordinator_alone_waits_for_readys():
     wires = Wires(KEYS[:3]).open().offer(*KEYS[:2])
     assert wires[KEYS[0]]._coordination.unready == {THREE}
     assert wires[KEYS[1]]._coordination.unready == frozenset()
-    assert wires[KEYS[0]]._coordination._matchmaker.unready(("another", b"")) == frozenset()
+    assert wires[KEYS[0]]._coordination.matchmaker.unready(("another", b"")) == frozenset()
     wires.follow(KEYS[2])
     assert wires[KEYS[0]]._coordination.unready == frozenset()

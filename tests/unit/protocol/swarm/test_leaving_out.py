@@ -400,7 +400,7 @@ def test_who_waits_for_a_group_asks_to_be_kept_apart_from_whom_it_cannot_reach_u
     wires.offer(*KEYS[:4])
     asked = lose(wires, KEYS[who], KEYS[3])
     wires.quiet()
-    room = wires[KEYS[0]]._coordination._matchmaker.room(
+    room = wires[KEYS[0]]._coordination.matchmaker.room(
         wires[KEYS[0]]._state.announce(wires[KEYS[0]]._settings).swarm
     )
     assert room.apart[KEYS[who].public][1] == (KEYS[3].public,)

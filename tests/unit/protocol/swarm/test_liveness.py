@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from protocol.actions import Failed, Reason
+from protocol.actions import Action, Failed, Reason
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.node import Node
+from protocol.wire.messages import Message
 from tests.parts import (
     COUNTER,
     NOW,
@@ -26,13 +27,25 @@ VECTOR = np.ones(5, dtype="<f4")
 
 def in_session() -> Node:
     """Makes member two, in a session with one (who coordinates) and three."""
+    return grouped()[0]
+
+
+def grouped(*meanwhile: Message) -> tuple[Node, list[Action]]:
+    """The same, and what follows from the GROUP; `meanwhile`: what two hears while that is on its way."""
     two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
         heard(two, hello(key), NOW)
     (mine,) = outbox(two.offer(VECTOR, rand(0), NOW), endpoint(ONE))
-    heard(two, group_of([mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))], ONE), NOW)
-    return two
+    for message in meanwhile:
+        heard(two, message, NOW)
+    readys = [mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))]
+    return two, heard(two, group_of(readys, ONE), NOW)
+
+
+def test_a_member_that_ended_its_round_while_the_group_was_on_its_way_is_not_waited_for():
+    _, actions = grouped(hello(THREE, round=1, counter=COUNTER + 100, base=INITIAL))
+    assert only(actions, Failed).reason is Reason.SHARES_TIMEOUT
 
 
 def test_a_member_that_is_ready_again_on_the_old_base_is_not_waited_for():

@@ -33,7 +33,7 @@ from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolEr
 from protocol.quorum.electorate import of_keys, of_names
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.group_seeker import MAX_TRIES
-from protocol.swarm.meeting.matchmaker import LINGER_CAP_S
+from protocol.swarm.meeting.room import LINGER_CAP_S
 from protocol.swarm.node import Node
 from protocol.swarm.recovery.fetch import PATIENCE_S, Past
 from protocol.swarm.session_factory import too_long
@@ -696,7 +696,7 @@ def test_a_node_that_coordinates_gives_way_to_one_with_a_lower_key():
     three = node(THREE, seeds=())
     three.open(NOW)
     three.offer(vector(0), rand(0), NOW)
-    room = three._coordination._matchmaker.room(announce(THREE).swarm)
+    room = three._coordination.matchmaker.room(announce(THREE).swarm)
     assert set(room.readys) == {THREE.public}
     actions = heard(three, hello(ONE), NOW)
 
@@ -708,7 +708,7 @@ def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
     one = node(ONE, seeds=())
     one.open(NOW)
     heard(one, ready(TWO, ONE.public, base=INITIAL), NOW)
-    room = one._coordination._matchmaker.room(announce(TWO).swarm)
+    room = one._coordination.matchmaker.room(announce(TWO).swarm)
     assert set(room.readys) == {TWO.public}
     heard(one, ready(TWO, THREE.public, base=INITIAL, counter=COUNTER + 1), NOW)
     assert set(room.readys) == set()
@@ -794,7 +794,7 @@ def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
     wires = swarm()
     wires[ONE]._state.banned[THREE.public] = ()
     wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
-    room = wires[ONE]._coordination._matchmaker.room(announce(TWO).swarm)
+    room = wires[ONE]._coordination.matchmaker.room(announce(TWO).swarm)
     for key in (TWO, THREE):
         held = ready(key, ONE.public, base=INITIAL, counter=COUNTER + 5000)
         room.readys[key.public] = (held, NOW)
@@ -1061,6 +1061,17 @@ def test_one_that_follows_takes_no_electors():
     one = node(ONE, seeds=(), following=True)
     one.open(NOW)
     heard(one, hello(TWO), NOW)
+    with pytest.raises(RemoteProtocolError, match="electors, for a node that does not coordinate"):
+        one.receive(Electors((), 3), TWO.public, NOW)
+
+
+def test_where_a_tracker_coordinates_a_node_takes_no_electors_and_waits_for_nobody():
+    one = node(ONE, tracker=TRACKER)
+    (question,) = outbox(one.open(NOW), TRACKER)
+    heard(one, roster_of(stranger(), question.nonce), NOW)
+    heard(one, hello(TWO), NOW)
+
+    assert one._coordination.known == 1, "the tracker counts the peers that are announced to it"
     with pytest.raises(RemoteProtocolError, match="electors, for a node that does not coordinate"):
         one.receive(Electors((), 3), TWO.public, NOW)
 

@@ -8,7 +8,7 @@ import pytest
 
 from protocol.actions import Completed, Failed, Healed, Spend, Vote
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES, Layout
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.aggregation.masked.unmasking import check_result
@@ -297,7 +297,8 @@ def test_a_group_takes_one_step_where_it_may_take_no_more():
     assert taken(group_at(), masked=None) == 1
     assert taken(group_at(), masked=MaskedSettings(None, None, 0)) == 1  # not all or none
     assert taken(group_at(members_=KEYS[:3])) == 1  # shares
-    assert taken(group_at(open=(b"s" * 32,))) == 1  # somebody's vote is bound
+    bound = group_at(open=(b"s" * 32,))
+    assert taken(bound) == steps_of(bound, settings(KEYS[0], **STEPS), object()) == 1  # somebody's vote is
     assert steps_of(group_at(), settings(KEYS[0], **STEPS), None) == 1  # no quorum
     assert steps_of(group_at(), settings(KEYS[0], **{**STEPS, "run_steps": 1000}), object()) == 32
 
@@ -318,7 +319,7 @@ def test_a_machine_that_has_not_started_has_no_keys_to_go_on_with():
     machine = wires[KEYS[0]]._machine
     assert isinstance(machine, DoubleMasked)
     assert machine.steps_left == ROUND - 1
-    fresh = DoubleMasked(machine.participant, machine._tolerance, machine._encoding, machine._layout, ROUND)
+    fresh = DoubleMasked(machine.participant, machine._scheme, ROUND)
     with pytest.raises(LocalProtocolError, match="no further step"):
         fresh.following(machine.participant)
     with pytest.raises(LocalProtocolError, match="has not started"):
@@ -356,9 +357,9 @@ def test_a_coordinator_makes_no_group_for_a_later_step():
 def test_a_certificate_shows_the_deals_of_its_own_step():
     wires = swarm().offer().offer()
     one, two = [end for where, end in wires.ends(Completed) if where == endpoint(KEYS[0])][:2]
-    tolerance, layout = STEPS["masked"].tolerance(4), Layout(5, 4, 0)
-    check_result(two.certificate, two.group, tolerance, layout)
+    scheme = STEPS["masked"].scheme(5, 4)
+    check_result(two.certificate, two.group, scheme)
     swapped = replace(two.certificate, dealt=one.certificate.dealt)
 
     with pytest.raises(RemoteProtocolError, match="a deal of another run or step"):
-        check_result(swapped, two.group, tolerance, layout)
+        check_result(swapped, two.group, scheme)

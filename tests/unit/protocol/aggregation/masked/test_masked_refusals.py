@@ -37,6 +37,7 @@ from tests.simulation.mutations import MEMBERS, OTHERS, at_masks, begin, machine
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule
 
 SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
+LAYOUT = SCHEDULE.scheme.layout
 WHOLE = everybody(MEMBERS)
 NOW = parts.NOW
 STRANGER = parts.stranger()
@@ -243,13 +244,13 @@ def certificate() -> ResultCertificate:
         ({"secrets": ()}, "another group"),
         ({"digests": ()}, "vectors of another length"),
         ({"releases": ()}, "too few releases"),
-        ({"digests": (bytes(32),) * SCHEDULE.layout.chunks}, "a release for something else"),
+        ({"digests": (bytes(32),) * LAYOUT.chunks}, "a release for something else"),
         ({"secrets": (bytes(32),) * MEMBERS}, "a secret that was not committed to"),
     ],
 )
 def test_a_certificate_that_proves_nothing(changes, match):
     good = certificate()
-    arguments = (machine(REDUCERS).participant.group, SCHEDULE.tolerance, SCHEDULE.layout)
+    arguments = (machine(REDUCERS).participant.group, SCHEDULE.scheme)
     check_result(good, *arguments)
     with pytest.raises(RemoteProtocolError, match=match):
         check_result(replace(good, **changes), *arguments)
@@ -265,14 +266,14 @@ def test_replies_that_nobody_asked_for():
 
 def lock_of(number: int, **changes: Any) -> AckVote:
     sender = sorted(OTHERS)[number]
-    digests = (bytes(32),) * SCHEDULE.layout.chunks
+    digests = (bytes(32),) * LAYOUT.chunks
     return signed(
         AckVote(SCHEDULE_SID, sender, WHOLE, totals_digest(SCHEDULE_SID, WHOLE, digests)), **changes
     )
 
 
 def test_locks_that_nothing_proves():
-    digests = (bytes(32),) * SCHEDULE.layout.chunks
+    digests = (bytes(32),) * LAYOUT.chunks
     locked = vote(0, locks=(lock_of(0),))
     refused(ViewChange(locked, ()), "a lock without its proof")
     refused(ViewChange(vote(0), (Proof(digests, ()),)), "a lock without its proof")
@@ -291,7 +292,7 @@ def checks_of(totals: bytes, count: int = 0) -> tuple[Any, ...]:
 
 
 def test_a_proof_with_checks_of_something_else_or_too_short_or_unsigned():
-    digests = (bytes(32),) * SCHEDULE.layout.chunks
+    digests = (bytes(32),) * LAYOUT.chunks
     lock = lock_of(0)
     locked = vote(0, locks=(lock,))
     refused(ViewChange(locked, (Proof(digests, checks_of(bytes(32))),)), "a check of something else")
@@ -314,7 +315,7 @@ VIEW = next(view for view in (1, 2, 3) if leader(view) in OTHERS)
 
 
 def proposal(votes: tuple[ViewVote, ...], **changes: Any) -> Propose:
-    reducers = SCHEDULE.layout.reducers
+    reducers = LAYOUT.reducers
     values = {"view": VIEW, "included": WHOLE & ~1, "reducers": tuple(r or 1 for r in reducers), "locks": ()}
     head = ProposalHead(SCHEDULE_SID, leader(VIEW), votes=votes_digest(votes), **{**values, **changes})
     return Propose(signing.sign(head, OTHERS[head.sender]), votes, ())
@@ -332,7 +333,7 @@ def test_a_proposal_as_it_should_be_is_taken_and_another_one_is_evidence():
     here = at_masks()
     here.receive(proposal(votes()), NOW)
     assert here._rounds.view.included == WHOLE & ~1
-    other = proposal(votes(), reducers=(1,) * SCHEDULE.layout.chunks)
+    other = proposal(votes(), reducers=(1,) * LAYOUT.chunks)
     here._rounds._reduction.view = replace(here._rounds.view, number=0)
     assert here.receive(other, NOW)[0].what == "two different proposals for one view"
 
@@ -348,7 +349,10 @@ def test_a_proposal_as_it_should_be_is_taken_and_another_one_is_evidence():
         (lambda: proposal(votes(), included=3), "includes too few"),
         (lambda: proposal(votes(), included=WHOLE), "members that are silent"),
         (lambda: proposal(votes(), reducers=()), "chunks that nobody adds up"),
-        (lambda: proposal(votes(), reducers=(0,) * SCHEDULE.layout.chunks), "chunks that nobody adds up"),
+        (
+            lambda: proposal(votes(), reducers=(0,) * LAYOUT.chunks),
+            "chunks that nobody adds up",
+        ),
         (lambda: proposal(votes(), locks=(lock_of(0),)), "passes over a lock"),
         (lambda: proposal((vote(0, VIEW, (lock_of(0),)), *votes()[1:])), "passes over a lock"),
     ],

@@ -11,7 +11,7 @@ from protocol.actions import Completed, Evidence, Failed, Healed, Send
 from protocol.aggregation.masked.chunks import is_signed
 from protocol.aggregation.masked.disputes import WRONG_CHECK
 from protocol.aggregation.masked.linear_check import Coefficients
-from protocol.aggregation.masked.thresholds import MaskedSettings, Tolerance
+from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.totals import Totals, payload_bytes, product_bytes
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.aggregation.masked.view_change import votes_digest
@@ -42,10 +42,10 @@ from protocol.wire.messages import PieceRequest
 from tests import parts
 from tests.simulation.bare import Swarm
 from tests.simulation.mutations import MEMBERS, OTHERS, at_masks, begin, machine, real_messages
-from tests.simulation.schedules import CLIP, EVERYBODY_ADDS, REDUCERS, Crash, Schedule
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule
 
 SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
-LAYOUT = SCHEDULE.layout
+LAYOUT = SCHEDULE.scheme.layout
 NOW = parts.NOW
 SEAT = machine(REDUCERS).participant
 KEYS = {key.public: key for key in parts.members(MEMBERS)}
@@ -282,8 +282,8 @@ def test_a_head_that_its_sender_did_not_sign_is_no_evidence():
 
 def fetch() -> ResultFetch:
     settings = parts.settings(SEAT.key, dimension=SEAT.dimension)
-    past, masked = Past(SEAT.group, parts.base(), {}), MaskedSettings(CLIP, None, REDUCERS)
-    started = ResultFetch(past, SEAT.sid, FIRST, settings, masked)
+    past = Past(SEAT.group, parts.base(), {})
+    started = ResultFetch(past, SEAT.sid, FIRST, settings, SCHEDULE.scheme)
     started.start(NOW)
     return started
 

@@ -8,7 +8,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.meeting.group_seeker import MAX_REGROUPED, GroupSeeker, Phase, check_group
-from protocol.swarm.meeting.matchmaker import APART_S
+from protocol.swarm.meeting.room import APART_S
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.messages import Announce, Group, Ready
 from tests.parts import (

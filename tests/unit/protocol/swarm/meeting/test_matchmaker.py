@@ -11,16 +11,8 @@ import pytest
 from protocol.actions import Named
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Electorate, of_keys, of_names
-from protocol.swarm.meeting.matchmaker import (
-    APART_S,
-    ASIDE,
-    LINGER_CAP_S,
-    MAX_ANNOUNCED,
-    MAX_ELECTORATES,
-    MAX_ROOMS,
-    WAITING_SHARE,
-    Matchmaker,
-)
+from protocol.swarm.meeting.matchmaker import MAX_ANNOUNCED, MAX_ELECTORATES, MAX_ROOMS, Matchmaker
+from protocol.swarm.meeting.room import APART_S, ASIDE, LINGER_CAP_S, WAITING_SHARE
 from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.limits import MAX_MEMBERS
@@ -638,6 +630,20 @@ def test_whom_it_named_before_a_restart_stays_named():
     assert [group.electors for group in named_by(held, NOW + 27)[1]] == [public(0, 1, 2)]
 
 
+def test_whom_it_named_stays_named_after_all_have_left_and_come_back():
+    held = tracking(0, 1, 2)
+    held.close_groups(NOW + 20)
+    for place in (0, 1, 2):
+        held.announce(announce(KEYS[place], leaving=True, counter=COUNTER + 1), NOW + 21)
+    held.close_groups(NOW + 21)
+    for place in (1, 2, 3):
+        said = ready(KEYS[place], COORDINATOR, electors=NO_ELECTORS, weak=False, counter=COUNTER + 2)
+        held.ready(said, NOW + 22)
+
+    found, (group,) = named_by(held, NOW + 40)
+    assert (found, group.electors) == ([], public(0, 1, 2))
+
+
 def test_its_first_group_exceeds_half_of_those_that_are_announced():
     held = tracking(0, 1, 2)
     for key in KEYS[3:6]:
@@ -770,9 +776,9 @@ def test_as_many_are_enough_as_are_the_first_that_may_be_a_group():
         room = held.room(SWARM)
         ordered = tuple(sorted(room.readys, key=lambda key: room.readys[key][1]))
         readys = tuple(room.readys[key][0] for key in ordered)
-        sizes = [size for size in range(3, len(ordered) + 1) if held._is_allowed(room, readys[:size], known)]
+        sizes = [size for size in range(3, len(ordered) + 1) if room._is_allowed(readys[:size], known)]
         enough = sizes[0] if len(ordered) in sizes else None
-        assert held._enough(room, ordered, known) == enough
+        assert room._enough(ordered, known) == enough
         found[enough] += 1
     assert set(found) == {3, 4, 5, 6, 7, None}, "all sizes occur"
 

@@ -15,48 +15,54 @@ ONE, TWO, THREE, FOUR, FIVE, SIX = (key.public for key in KEYS)
 
 
 def knowing(*announces, round=0) -> Members:
-    found = Members()
+    found = Members(state(round))
     for one in announces:
-        found.learn(one, round, NOW, live=True)
+        found.learn(one, NOW, live=True)
+    return found
+
+
+def of(found: Members, *held, **changes) -> Members:
+    """The same table, of a node that has come to another state."""
+    found._state = state(*held, **changes)
     return found
 
 
 def test_a_newer_announcement_replaces_an_older_one_and_not_the_other_way():
-    found = Members()
+    found = Members(state())
     newer, older = announce(KEYS[0], round=2, counter=COUNTER + 1), announce(KEYS[0], round=1)
 
-    assert found.learn(newer, 0, NOW, live=True)
-    assert not found.learn(older, 0, NOW, live=True)
-    assert not found.learn(newer, 0, NOW, live=False)
+    assert found.learn(newer, NOW, live=True)
+    assert not found.learn(older, NOW, live=True)
+    assert not found.learn(newer, NOW, live=False)
     assert found.get(ONE) == newer
-    assert found.learn(announce(KEYS[0], counter=COUNTER + 2), 0, NOW, live=False)
+    assert found.learn(announce(KEYS[0], counter=COUNTER + 2), NOW, live=False)
 
 
 def test_an_announcement_of_an_earlier_start_is_older_whatever_its_counter():
     found = knowing(announce(KEYS[0], epoch=2, counter=1))
 
-    assert not found.learn(announce(KEYS[0], epoch=1, counter=2**50, leaving=True), 0, NOW, live=True)
-    assert found.known(0) == {ONE}
+    assert not found.learn(announce(KEYS[0], epoch=1, counter=2**50, leaving=True), NOW, live=True)
+    assert found.known == {ONE}
 
 
 def filled(**changes) -> Members:
     """Fills the table with made-up keys."""
-    found = Members()
+    found = Members(state())
     for number in range(MAX_MEMBERS_KNOWN):
         one = replace(announce(KEYS[0]), key=number.to_bytes(32, "big"), **changes)
-        found.learn(one, 0, NOW + number, live=True)
+        found.learn(one, NOW + number, live=True)
     return found
 
 
 def test_a_table_full_of_peers_that_count_takes_nobody_else():
     with pytest.raises(RemoteProtocolError, match="more than 1024 peers"):
-        filled().learn(announce(KEYS[0]), 0, NOW, live=True)
+        filled().learn(announce(KEYS[0]), NOW, live=True)
 
 
 def test_who_said_goodbye_makes_room_for_who_comes_the_first_one_first():
     found = filled(leaving=True)
 
-    assert found.learn(announce(KEYS[0]), 0, NOW, live=True)
+    assert found.learn(announce(KEYS[0]), NOW, live=True)
     assert found.get(bytes(32)) is None
     assert found.get((1).to_bytes(32, "big")) is not None
     assert len(found.every) == MAX_MEMBERS_KNOWN
@@ -64,24 +70,24 @@ def test_who_said_goodbye_makes_room_for_who_comes_the_first_one_first():
 
 def test_whom_others_speak_of_counts_for_a_while_unless_it_is_heard():
     """Members may pass on the announcement of a peer that is long dead."""
-    found = Members()
+    found = Members(state())
     for key in KEYS[:2]:
-        found.learn(announce(key), 0, NOW, live=False)
-    found.learn(announce(KEYS[1], counter=COUNTER + 1), 0, NOW + 20, live=True)
+        found.learn(announce(key), NOW, live=False)
+    found.learn(announce(KEYS[1], counter=COUNTER + 1), NOW + 20, live=True)
     found.expire(NOW + ANNOUNCE_LIFETIME_S - 1)
-    assert found.known(0) == {ONE, TWO}
+    assert found.known == {ONE, TWO}
     found.expire(NOW + ANNOUNCE_LIFETIME_S)
-    assert found.known(0) == {TWO}
-    found.learn(announce(KEYS[0]), 0, NOW + 40, live=False)
-    assert found.known(0) == {TWO}
+    assert found.known == {TWO}
+    found.learn(announce(KEYS[0]), NOW + 40, live=False)
+    assert found.known == {TWO}
 
-    found.learn(announce(KEYS[0]), 0, NOW + 40, live=True)
-    assert found.known(0) == {ONE, TWO}
+    found.learn(announce(KEYS[0]), NOW + 40, live=True)
+    assert found.known == {ONE, TWO}
 
 
 def test_who_does_not_count_is_forgotten_in_the_end():
     found = knowing(announce(KEYS[0], leaving=True), announce(KEYS[1]))
-    found.learn(announce(KEYS[2]), 0, NOW, live=False)
+    found.learn(announce(KEYS[2]), NOW, live=False)
     found.expire(NOW + ANNOUNCE_LIFETIME_S)
     assert len(found.every) == 3
 
@@ -92,54 +98,54 @@ def test_who_does_not_count_is_forgotten_in_the_end():
 def test_a_peer_is_known_for_five_rounds_after_it_was_heard():
     found = knowing(announce(KEYS[0]), round=3)
 
-    assert found.known(8) == {ONE}
-    assert found.known(9) == frozenset()
+    assert of(found, 8).known == {ONE}
+    assert of(found, 9).known == frozenset()
 
 
 def test_hearing_of_a_peer_from_others_does_not_keep_it_known():
     found = knowing(announce(KEYS[0]), round=3)
-    found.learn(announce(KEYS[0], counter=COUNTER + 1), 7, NOW, live=False)
-    assert found.known(9) == frozenset()
+    of(found, 7).learn(announce(KEYS[0], counter=COUNTER + 1), NOW, live=False)
+    assert of(found, 9).known == frozenset()
 
-    found.learn(announce(KEYS[0], counter=COUNTER + 2), 7, NOW, live=True)
-    assert found.known(9) == {ONE}
+    of(found, 7).learn(announce(KEYS[0], counter=COUNTER + 2), NOW, live=True)
+    assert of(found, 9).known == {ONE}
 
 
 def test_a_suspect_is_known_but_not_live_until_it_is_heard_again():
     found = knowing(announce(KEYS[0]), announce(KEYS[1]))
     found.suspect(ONE)
     found.suspect(FOUR)
-    assert (found.known(0), found.live(0)) == ({ONE, TWO}, (TWO,))
+    assert (found.known, found.live) == ({ONE, TWO}, (TWO,))
 
-    found.learn(announce(KEYS[0], counter=COUNTER + 1), 0, NOW, live=False)
-    assert found.live(0) == (TWO,)
-    found.learn(announce(KEYS[0], counter=COUNTER + 2), 0, NOW, live=True)
-    assert found.live(0) == (ONE, TWO)
+    found.learn(announce(KEYS[0], counter=COUNTER + 1), NOW, live=False)
+    assert found.live == (TWO,)
+    found.learn(announce(KEYS[0], counter=COUNTER + 2), NOW, live=True)
+    assert found.live == (ONE, TWO)
 
 
 def test_an_old_announcement_said_again_brings_nobody_back():
     old, new = announce(KEYS[0]), announce(KEYS[0], counter=COUNTER + 1)
     found = knowing(old, new, round=1)
     found.suspect(ONE)
-    found.learn(old, 5, NOW, live=True)
+    of(found, 5).learn(old, NOW, live=True)
 
-    assert found.live(5) == ()
-    assert found.known(8) == frozenset()
+    assert of(found, 5).live == ()
+    assert of(found, 8).known == frozenset()
 
 
 def test_the_live_are_in_key_order():
     found = knowing(*(announce(key) for key in reversed(KEYS)))
 
-    assert found.live(0) == found.candidates(0) == (ONE, TWO, THREE, FOUR, FIVE, SIX)
+    assert found.live == found.candidates == (ONE, TWO, THREE, FOUR, FIVE, SIX)
 
 
 def test_a_follower_is_known_and_live_but_offers_nothing_and_is_no_candidate():
     found = knowing(announce(KEYS[0], following=True), announce(KEYS[1]), announce(KEYS[2]))
     found.suspect(THREE)
 
-    assert (found.known(0), found.live(0)) == ({ONE, TWO, THREE}, (ONE, TWO))
-    assert (found.offering(0), found.candidates(0)) == ({TWO, THREE}, (TWO,))
-    assert {one.following for one in found.announces(0, 9)} == {False, True}
+    assert (found.known, found.live) == ({ONE, TWO, THREE}, (ONE, TWO))
+    assert (found.offering, found.candidates) == ({TWO, THREE}, (TWO,))
+    assert {one.following for one in found.announces(9)} == {False, True}
 
 
 def test_a_banned_peer_is_forgotten():
@@ -147,7 +153,7 @@ def test_a_banned_peer_is_forgotten():
     found.forget(ONE)
     found.forget(TWO)
 
-    assert (found.get(ONE), found.known(0)) == (None, frozenset())
+    assert (found.get(ONE), found.known) == (None, frozenset())
 
 
 def test_the_newest_announcement_of_an_endpoint_counts():
@@ -161,22 +167,22 @@ def test_the_newest_announcement_of_an_endpoint_counts():
 def test_the_newest_announcements_are_passed_on_first():
     one, two, three = (announce(key, counter=COUNTER + at) for key, at in zip(KEYS, (5, 9, 7), strict=False))
 
-    assert knowing(one, three, two).announces(0, 2) == (two, three)
+    assert knowing(one, three, two).announces(2) == (two, three)
 
 
 def test_the_majority_is_more_than_half_of_the_known_with_oneself():
     better = base(1, 1)
     found = knowing(*(announce(key, base=better) for key in KEYS[:2]), announce(KEYS[2]))
 
-    assert found.majority(state(), 3) is None
-    assert found.majority(state(held=better), 3) == (better, (ONE, TWO))
-    found.learn(announce(KEYS[2], base=better, counter=COUNTER + 1), 0, NOW, live=True)
-    assert found.majority(state(), 3) == (better, (ONE, TWO, THREE))
+    assert of(found).majority(3) is None
+    assert of(found, held=better).majority(3) == (better, (ONE, TWO))
+    found.learn(announce(KEYS[2], base=better, counter=COUNTER + 1), NOW, live=True)
+    assert of(found).majority(3) == (better, (ONE, TWO, THREE))
 
 
 def test_alone_one_is_the_majority():
-    assert Members().majority(state(), 3) == (base(), ())
-    assert Members().majority(state(following=True), 3) == (base(), ())
+    assert Members(state()).majority(3) == (base(), ())
+    assert Members(state(following=True)).majority(3) == (base(), ())
 
 
 def shown(offering: list, following: list) -> Members:
@@ -190,34 +196,34 @@ def test_followers_on_an_old_base_do_not_keep_a_follower_from_what_is_offered_on
     """Three of six are not more than half; but these three are all that make bases."""
     found = shown([base(1, 1)] * 3, [base()] * 2)
 
-    assert found.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO, THREE))
-    assert found.majority(state(), 3) == (base(1, 1), (ONE, TWO, THREE))
+    assert of(found, following=True).majority(3) == (base(1, 1), (ONE, TWO, THREE))
+    assert of(found).majority(3) == (base(1, 1), (ONE, TWO, THREE))
 
 
 def test_a_follower_does_not_vote_for_its_own_base():
     split = shown([base(1, 1), base(1, 1), base()], [])
 
-    assert split.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO))
-    assert split.majority(state(), 3) is None
+    assert of(split, following=True).majority(3) == (base(1, 1), (ONE, TWO))
+    assert of(split).majority(3) is None
 
 
 def test_followers_do_not_make_a_majority_of_what_few_who_offer_show():
     found = shown([base(1, 1), base(), base()], [base(1, 1)] * 3)
 
-    assert found.majority(state(), 3) == (base(), (TWO, THREE))
+    assert of(found).majority(3) == (base(), (TWO, THREE))
 
 
 def test_where_too_few_offer_to_make_a_group_everybody_votes():
     """The last two with a budget do not decide for the four without one."""
     evil = base(9, 9)
     found = shown([evil] * 2, [base()] * 3)
-    assert found.majority(state(following=True), 3) == (base(), (THREE, FOUR, FIVE))
-    assert shown([evil] * 3, [base()] * 2).majority(state(following=True), 4) is None
+    assert of(found, following=True).majority(3) == (base(), (THREE, FOUR, FIVE))
+    assert of(shown([evil] * 3, [base()] * 2), following=True).majority(4) is None
 
     agreed = shown([base(1, 1)] * 2, [base(1, 1)] * 2)
-    assert agreed.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
-    assert shown([], [base(1, 1)] * 2).majority(state(following=True), 3) == (base(1, 1), (ONE, TWO))
-    assert shown([base(1, 1)] * 2, []).majority(state(), 3) == (base(1, 1), (ONE, TWO))
+    assert of(agreed, following=True).majority(3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
+    assert of(shown([], [base(1, 1)] * 2), following=True).majority(3) == (base(1, 1), (ONE, TWO))
+    assert of(shown([base(1, 1)] * 2, [])).majority(3) == (base(1, 1), (ONE, TWO))
 
 
 def test_the_live_are_shown_by_rank_of_their_base():
@@ -225,7 +231,7 @@ def test_the_live_are_shown_by_rank_of_their_base():
     found = shown(bases, [])
     found.suspect(ONE)
 
-    assert found.showing(0) == [(bases[3], FOUR), (bases[2], THREE), (bases[1], TWO)]
+    assert found.showing == [(bases[3], FOUR), (bases[2], THREE), (bases[1], TWO)]
 
 
 def test_of_one_base_those_that_offer_are_shown_before_followers():
@@ -233,23 +239,24 @@ def test_of_one_base_those_that_offer_are_shown_before_followers():
     offering = (announce(KEYS[2], base=base(2, 1)), announce(KEYS[3], base=base(1, 1)))
     found = knowing(*followers, *offering)
 
-    assert [key for _, key in found.showing(0)] == [THREE, ONE, TWO, FOUR]
+    assert [key for _, key in found.showing] == [THREE, ONE, TWO, FOUR]
 
 
 def test_rounds_that_this_node_was_not_in_make_nobody_silent():
     found = knowing(announce(KEYS[0]), announce(KEYS[1]), round=2)
     found.skipped(6)
-    found.learn(announce(KEYS[0]), 9, NOW, live=True)
-    assert (found.known(13), found.known(14)) == ({ONE, TWO}, {ONE})
+    of(found, 9).learn(announce(KEYS[0]), NOW, live=True)
+    assert (of(found, 13).known, of(found, 14).known) == ({ONE, TWO}, {ONE})
     found.skipped(-1)
-    assert found.known(13) == {ONE, TWO}
+    assert of(found, 13).known == {ONE, TWO}
 
 
 def views(found: Members, round: int) -> tuple[object, ...]:
     """Returns all that the table shows of a round."""
-    shown = (found.known(round), found.offering(round), found.candidates(round), found.live(round))
-    above = [found.anyone_above(round, base(generation)) for generation in range(3)]
-    return *shown, above, {key.public: found.knows(key.public, round) for key in KEYS}
+    of(found, round)
+    shown = (found.known, found.offering, found.candidates, found.live)
+    above = [of(found, round, base(generation)).anyone_above for generation in range(3)]
+    return *shown, above, {key.public: found.knows(key.public) for key in KEYS}
 
 
 def changed(found: Members, number: int, draw: random.Random) -> None:
@@ -267,12 +274,12 @@ def changed(found: Members, number: int, draw: random.Random) -> None:
         case 3:
             found.skipped(draw.randrange(3))
         case _:
-            found.learn(said, draw.randrange(9), now, live=draw.random() < 0.7)
+            of(found, draw.randrange(9)).learn(said, now, live=draw.random() < 0.7)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_the_table_shows_is_never_older_than_the_table(seed):
-    found, draw = Members(), random.Random(seed)
+    found, draw = Members(state()), random.Random(seed)
     for number in range(40):
         changed(found, number, draw)
         for round in (number // 4, 9):
@@ -288,8 +295,8 @@ def test_whose_link_may_be_cut_is_silent_until_it_is_heard_itself():
     found.miss(THREE)
     found.miss(SIX)
     assert found.silent == {ONE, TWO, THREE}
-    assert found.live(0) == tuple(sorted((TWO, THREE, FOUR))), "what is missing makes nobody unreachable"
-    found.learn(announce(KEYS[0], counter=COUNTER + 1), 0, NOW, live=False)
-    found.learn(announce(KEYS[1], counter=COUNTER + 1), 0, NOW, live=True)
-    found.learn(announce(KEYS[2], counter=COUNTER + 1, leaving=True), 0, NOW, live=False)
+    assert found.live == tuple(sorted((TWO, THREE, FOUR))), "what is missing makes nobody unreachable"
+    found.learn(announce(KEYS[0], counter=COUNTER + 1), NOW, live=False)
+    found.learn(announce(KEYS[1], counter=COUNTER + 1), NOW, live=True)
+    found.learn(announce(KEYS[2], counter=COUNTER + 1, leaving=True), NOW, live=False)
     assert found.silent == {ONE}

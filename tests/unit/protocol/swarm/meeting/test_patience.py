@@ -20,11 +20,11 @@ def name(place: int) -> bytes:
 
 def patience(held=STRONG, heard: int = 0, **changes) -> Patience:
     """Makes the patience of member one on this base, which has heard these others."""
-    known = Members()
+    where = state(2, held, gone=changes.pop("gone", frozenset()))
+    known = Members(where)
     for key in KEYS[1 : 1 + heard]:
-        known.learn(announce(key), 0, NOW, live=True)
-    gone = changes.pop("gone", frozenset())
-    return Patience(settings(KEYS[0], **changes), state(2, held, gone=gone), known)
+        known.learn(announce(key), NOW, live=True)
+    return Patience(settings(KEYS[0], **changes), where, known)
 
 
 def failing(found: Patience, rounds: int, every_s: float) -> float:

@@ -17,13 +17,14 @@ OTHER = base(4, 2)
 
 def turns(me: int = 1, made_by: int | None = None, others=(0, 1, 2, 3, 4)) -> Turns:
     """The turns of node `me`; `made_by`: who coordinated the session of its base."""
-    where, known = state(held=BASE), Members()
+    where = state(held=BASE)
+    known = Members(where)
     if made_by is not None:
         made = group([KEYS[made_by], *(key for key in KEYS if key != KEYS[made_by])])
         where.line = Line(3, None, (Link(made, (), ()),))
     for number in others:
         if number != me:
-            known.learn(announce(KEYS[number], base=BASE), 0, NOW, live=True)
+            known.learn(announce(KEYS[number], base=BASE), NOW, live=True)
     return Turns(settings(KEYS[me]), where, known)
 
 
@@ -186,7 +187,7 @@ def test_who_is_gone_and_shows_itself_to_nobody_counts_no_more():
     assert KEYS[4].public in mine._counted
     mine._members.expire(NOW + LOST_AFTER_S)
     assert KEYS[4].public not in mine._counted
-    mine._members.learn(announce(KEYS[4], counter=COUNTER + 1), 0, NOW + 70, live=False)
+    mine._members.learn(announce(KEYS[4], counter=COUNTER + 1), NOW + 70, live=False)
     assert KEYS[4].public in mine._counted, "others hear it"
     mine._members.expire(NOW + 120)
     assert KEYS[4].public in mine._counted
@@ -211,8 +212,8 @@ def test_a_cut_link_makes_nobody_count_another_turn_than_the_others():
 
 def test_who_made_the_base_and_has_left_or_follows_counts_no_more():
     mine = turns(1, made_by=3, others=(0, 1, 2))
-    mine._members.learn(announce(KEYS[3], base=BASE, leaving=True), 0, NOW, live=True)
-    mine._members.learn(announce(KEYS[4], base=BASE, following=True), 0, NOW, live=True)
+    mine._members.learn(announce(KEYS[3], base=BASE, leaving=True), NOW, live=True)
+    mine._members.learn(announce(KEYS[4], base=BASE, following=True), NOW, live=True)
     assert mine.coordinator == KEYS[0].public
     mine.stall()
     hear(mine, 0, 1)

@@ -58,15 +58,15 @@ PAST = Past(group(KEYS[:3]), base(), {})
 
 def catch_up(**places) -> CatchUp:
     """Makes a healer of member one; `places`: the bases that `two`, `three`, `four` show."""
-    known = Members()
+    known = Members(state())
     for name, key in zip(("two", "three", "four"), KEYS[1:], strict=True):
         if name in places:
-            known.learn(announce(key, base=places[name]), 0, NOW, live=True)
+            known.learn(announce(key, base=places[name]), NOW, live=True)
     return healing(known)
 
 
-def healing(known: Members, where: NodeState | None = None, **changes) -> CatchUp:
-    own, here = settings(KEYS[0], **changes), where or state()
+def healing(known: Members, **changes) -> CatchUp:
+    own, here = settings(KEYS[0], **changes), known._state
     return CatchUp(own, here, known, patience(own, here, known))
 
 
@@ -85,10 +85,10 @@ def test_nothing_is_fetched_while_nobody_shows_a_better_base():
     assert held.look(NOW) == []
     assert (held.busy, held.deadline) == (False, None)
 
-    known = Members()
+    known = Members(state(1, BETTER, previous=base()))
     for key, held_there in ((KEYS[1], BETTER), (KEYS[2], base(5))):
-        known.learn(announce(key, base=held_there), 0, NOW, live=True)
-    there = healing(known, state(1, BETTER, previous=base()))
+        known.learn(announce(key, base=held_there), NOW, live=True)
+    there = healing(known)
     there.remember(BETTER.sid, PAST)
     assert there.look(NOW) == [], "nor what is here, while one shows what nobody else has"
 
@@ -105,8 +105,8 @@ def test_a_base_of_a_session_one_was_in_is_fetched_by_its_certificate():
 @pytest.mark.parametrize(("count", "kind"), [(3, Certificate), (4, ResultCertificate)])
 def test_what_a_session_made_decides_which_certificate_is_taken(count, kind):
     """Groups of three have no masked sums."""
-    known = Members()
-    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
+    known = Members(state())
+    known.learn(announce(KEYS[1], base=BETTER), NOW, live=True)
     held = healing(known, masked=MaskedSettings(4.0, 1))
     held.remember(BETTER.sid, Past(group(KEYS[:count]), base(), {}))
     held.look(NOW)
@@ -128,10 +128,9 @@ def test_a_certificate_on_another_base_than_ones_own_is_of_no_use():
 
 
 def test_a_certificate_on_the_base_before_ones_own_is_used():
-    known = Members()
-    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
-    mine = base(1, 255, size=2)
-    held = healing(known, state(1, mine, previous=base()))
+    known = Members(state(1, base(1, 255, size=2), previous=base()))
+    known.learn(announce(KEYS[1], base=BETTER), NOW, live=True)
+    held = healing(known)
     held.remember(BETTER.sid, PAST)
 
     assert isinstance(requests(held.look(NOW))[0][1], CertificateRequest)
@@ -148,11 +147,11 @@ def test_a_base_of_a_session_one_was_not_in_is_adopted_only_from_a_majority():
 
 
 def test_a_majority_with_a_lower_base_changes_nothing():
-    known = Members()
+    known = Members(state(1, BETTER))
     for key in KEYS[1:]:
-        known.learn(announce(key, base=base()), 0, NOW, live=True)
+        known.learn(announce(key, base=base()), NOW, live=True)
 
-    assert healing(known, state(1, BETTER)).look(NOW) == []
+    assert healing(known).look(NOW) == []
 
 
 def test_one_thing_is_fetched_at_a_time_and_a_source_that_is_gone_is_followed_by_another():
@@ -247,10 +246,10 @@ class Shown:
     def __init__(self, wanted: Base, links: Sequence[Link], *by: NodeKey, failed: int = 0, **changes) -> None:
         self.wanted = wanted
         self.links = tuple(links)
-        known = Members()
-        for key in MORE[1:]:
-            known.learn(announce(key, base=wanted if key in by else base()), 0, NOW, live=True)
         where = changes.pop("where", None) or state()
+        known = Members(where)
+        for key in MORE[1:]:
+            known.learn(announce(key, base=wanted if key in by else base()), NOW, live=True)
         own = settings(MORE[0], **{"electorate": NAMES, **changes})
         waited = patience(own, where, known)
         for _ in range(failed):
@@ -447,7 +446,7 @@ def test_who_shows_what_it_does_not_give_is_asked_ever_more_rarely(is_ever_new):
     for number in range(12):
         news = replace(above, digest=bytes([number]) * 32) if is_ever_new else above
         liar = announce(MORE[7], base=news, counter=COUNTER + 1 + number)
-        shown.catch_up._members.learn(liar, 0, now, live=True)
+        shown.catch_up._members.learn(liar, now, live=True)
         actions = shown.catch_up.look(now)
         ((to, _),) = requests(actions) or [(None, None)]
         asked.append(to)
@@ -483,7 +482,7 @@ def test_until_two_rounds_failed_fewer_than_half_of_those_it_holds_are_not_enoug
     for key in MORE[2:4]:
         (request,) = [message for _, message in requests(shown.catch_up.look(NOW))] or [None]
         back = announce(key, base=base(), counter=COUNTER + 1)
-        shown.catch_up._members.learn(back, 0, NOW, live=True)
+        shown.catch_up._members.learn(back, NOW, live=True)
         assert request is None or request.of == LINEAGE
 
     assert shown.catch_up.receive(LineagePiece(wanted.digest, 0, 1, tuple(links)), NOW) == []
@@ -493,15 +492,15 @@ def test_until_two_rounds_failed_fewer_than_half_of_those_it_holds_are_not_enoug
 # -- what was opened late ------------------------------------------------------------------------------
 
 
-def opening(**changes) -> tuple[CatchUp, ResultCertificate]:
+def opening(where: NodeState) -> tuple[CatchUp, ResultCertificate]:
     """Makes a healer of a session's member, and its certificate; nothing else is being fetched."""
-    held = healing(Members(), masked=MaskedSettings(4.0, None), **changes)
+    held = healing(Members(where), masked=MaskedSettings(4.0, None))
     held.remember(BETTER.sid, Past(group(KEYS), base(), {}))
     return held, ResultCertificate(BETTER.sid, 0, (), (), (), ())
 
 
 def test_without_a_source_that_did_not_just_fail_no_total_is_fetched():
-    held, certificate = opening()
+    held, certificate = opening(state())
     assert held.finish(certificate, (), NOW) == []
     held._tries.failed((base().digest, TWO, True), NOW)
 
@@ -510,7 +509,7 @@ def test_without_a_source_that_did_not_just_fail_no_total_is_fetched():
 
 
 def test_totals_on_another_base_are_not_fetched():
-    held, certificate = opening(where=state(2, base(2), previous=base(1)))
+    held, certificate = opening(state(2, base(2), previous=base(1)))
 
     assert held.finish(certificate, (TWO,), NOW) == []
     assert held.finish(replace(certificate, sid=bytes(32)), (TWO,), NOW) == []

@@ -33,7 +33,7 @@ class Place:
         self.settings = settings(KEYS[me], **changes)
         self.state: NodeState = state(held=held)
         self.state.line = Line() if is_first else Line(held.anchor, made)
-        self.members = Members()
+        self.members = Members(self.state)
         self.patience = Patience(self.settings, self.state, self.members)
         self.now = NOW
         self.needed = ()
@@ -46,7 +46,7 @@ class Place:
     def hear(self, *keys, **changes):
         for key in keys:
             one = announce(key, **{"base": self.state.base, **changes})
-            self.members.learn(one, 0, self.now, live=True)
+            self.members.learn(one, self.now, live=True)
         return self
 
     def fail(self, rounds, over_s=0.0):

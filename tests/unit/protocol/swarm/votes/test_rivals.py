@@ -61,10 +61,10 @@ class Asker:
     def __init__(self, live: Sequence[NodeKey] = KEYS[:5], line: Line = LINE, me: NodeKey = TWO) -> None:
         self.settings = settings(me, electorate=of_names(()), liars=0)
         self.state = state(4, ON, line=line)
-        self.known = Members()
+        self.known = Members(self.state)
         for key in live:
             if key is not me:
-                self.known.learn(announce(key, base=ON), 4, NOW, live=True)
+                self.known.learn(announce(key, base=ON), NOW, live=True)
         waits = patience(self.settings, self.state, self.known)
         self.voting = Voting(self.settings, self.state, self.known, waits)
         self.rivals = Rivals(self.settings, self.state, self.known, self.voting)
@@ -258,7 +258,7 @@ def test_two_words_are_enough(out):
     if out == "its answer":
         assert found(asker, OTHER) == ()
     else:
-        asker.known.learn(announce(FIVE, base=ON, round=5, counter=COUNTER + 1), 4, NOW, live=True)
+        asker.known.learn(announce(FIVE, base=ON, round=5, counter=COUNTER + 1), NOW, live=True)
         asker.ask()
         asker.hears(FOUR, OTHER)
         assert asker.settles(NOW + ASKED_S) == (OWN, ())

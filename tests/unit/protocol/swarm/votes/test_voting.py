@@ -35,7 +35,7 @@ class Voter:
     ) -> None:
         self.settings = settings(ONE, **{"masked": MASKED, "electorate": NAMES, **changes})
         self.state = where or state(4, ON, line=LINE)
-        self.known = Members()
+        self.known = Members(self.state)
         self.patience = patience(self.settings, self.state, self.known)
         self.voting = Voting(self.settings, self.state, self.known, self.patience)
         self.group: Group = session_of(keys, ON, electors=NAMES.digest, round=4)
@@ -46,7 +46,7 @@ class Voter:
     def hears(self, key, counter: int = COUNTER + 1, **changes: Any) -> list:
         """Returns what follows from this member's message: it is in the session unless it says otherwise."""
         said = announce(key, **{"base": ON, "round": 4, "counter": counter, **changes})
-        self.known.learn(said, 4, NOW, live=True)
+        self.known.learn(said, NOW, live=True)
         return self.voting.look(NOW)
 
 
@@ -195,7 +195,7 @@ def test_a_node_itself_is_never_out():
 
 def test_who_is_gone_for_good_releases_nothing_more():
     voter = Voter(KEYS[:3], masked=None, amnesty_s=60.0)
-    voter.known.learn(announce(TWO, base=ON), 4, NOW, live=True)
+    voter.known.learn(announce(TWO, base=ON), NOW, live=True)
     assert voter.voting.look(NOW) == voter.voting.look(NOW + 59) == []
 
     assert voter.voting.look(NOW + 60) == [Unbind(voter.sid)], "three is silent"
