@@ -23,7 +23,7 @@ from node.storage.plain import restored
 from node.storage.records import SwarmFigure
 from node.task.load import load_task
 from node.training.figures.metric_words import swarm_text
-from node.training.figures.tallies import Recalls
+from node.training.figures.tallies import Recalls, Scores
 from protocol.actions import Failed, Reason
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
@@ -54,6 +54,21 @@ def test_rows_that_are_too_few_for_a_figure_count_with_the_others():
     found = one.read(BASE, one.words(BASE, NOWHERE), 1)
     assert found.rows == pytest.approx(4000, rel=0.1)
     assert found.mine is None
+
+
+def test_scores_have_coarser_steps_under_noise_and_finer_ones_for_a_node_s_own_figure():
+    """A row of either class, in neighbouring fine steps of one coarse step: a tie for the others alone."""
+    tally = Scores((), noised=True)
+    data = torch.tensor([[0.01], [0.06]] * 4000), torch.tensor([0, 1] * 4000)
+    noise = Noise(GRID, noise_words(0))
+    one = Counted(tally, 5, RingWords(tally.size), lambda _: data, noise=noise)
+    found = one.read(BASE, one.words(BASE, NOWHERE), 1)
+    assert len(one.empty()) == 1 + 2 * 64
+    assert (replace(tally, noised=False).measured(one._own[1]).metrics["auc"], found.rows > 7000) == (
+        1.0,
+        True,
+    )
+    assert tally.measured(tally.counted(*data)).metrics["auc"] == 0.5
 
 
 def test_each_person_counts_once():

@@ -286,6 +286,8 @@ def test_a_value_that_may_be_anything_is_not_shown():
     same = torch.full((5000,), 0.5)
     equal = tally.measured(tally.counted(same + 0.25, same), 2.0)
     assert equal.metrics == {"r2": None, "mae": pytest.approx(0.5)}
+    assert tally.measured(np.array([1000.0, 0.0, 90.0, 50.0, 200.0]), 32.0).metrics["r2"] is None
+    assert tally.measured(np.array([1000.0, 0.0, 900.0, -5.0, 200.0]), 32.0).metrics["r2"] == 1.0
 
 
 def test_a_class_of_which_the_noise_may_have_made_all_rows_counts_as_absent():
