@@ -12,7 +12,6 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.robust import Updates
 from mechanisms.servers.server import (
-    ALL_AT_STAKE,
     Federation,
     Indices,
     PlainTraining,
@@ -62,11 +61,6 @@ class Aggregated(PlainTraining):
     def name(self) -> str:
         """The name in results."""
         return self.path.rpartition(":")[2]
-
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return ALL_AT_STAKE
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
         """Samples `chosen` of them."""
