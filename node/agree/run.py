@@ -257,7 +257,10 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
     surveyor = Surveyor(sums, section.records, private, system.entropy)
     return Prepared(
-        options=replace(options, task=replace(_without_steps(task), aggregation=plain)),
+        # Of the only round, to which each peer adds noise of its own.
+        options=replace(
+            options, task=replace(task, privacy=replace(task.privacy, honest=None), aggregation=plain)
+        ),
         data=f"{path.name}: {int(sums[0] * unit)} {'rows' if by_person is None else 'persons'}",
         accuracy_of="agreement",
         what=f"agreement on {len(sums)} sums",
@@ -334,11 +337,6 @@ def _check_marks(options: NodeOptions, mechanism: Mechanism) -> None:
             f"agreement.records = {section.records} is refused with agreement.leave_out_missing: noise could "
             f"hide which columns a peer lacks; allowed: {least} or more, at all peers"
         )
-
-
-def _without_steps(task: Task) -> Task:
-    """Returns the task of the agreement's only round, to which each peer adds noise of its own."""
-    return replace(task, privacy=replace(task.privacy, honest=None))
 
 
 def _path_of(options: NodeOptions) -> Path:

@@ -191,11 +191,8 @@ def _words(cells: pa.ChunkedArray, dialect: Dialect) -> Words:
     if len(words.words) >= 2 or not dialect.missing:
         return words
     every = words_of(cells, PLAIN)
-    return every if len(every.words) == 2 and all(map(_is_sign, every.words)) else words
-
-
-def _is_sign(word: str) -> bool:
-    return not any(map(str.isalnum, word))
+    are_signs = not any(map(str.isalnum, "".join(every.words)))
+    return every if len(every.words) == 2 and are_signs else words
 
 
 def _column(

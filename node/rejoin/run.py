@@ -81,7 +81,9 @@ def _state(out: Path, known: KnownElectors) -> list[str]:
             "  the peers that --peers and --listen name, or whom the tracker named with its first group"
         )
     else:
-        lines.append(f"electors: {_made(known.base)}; {quorum_words(electorate, known.gone)}")
+        anchor = "the model" if known.base.is_strong else "the last model with a quorum"
+        who = f"those who made {anchor}, of generation {known.base.anchor}"
+        lines.append(f"electors: {who}; {quorum_words(electorate, known.gone)}")
         lines += [f"  {known.named(one)}{_mark(one, known)}" for one in electorate.members]
     said = ", ".join(map(known.named, sorted(known.gone)))
     return [*lines, f"gone for good by the owner's word: {said or 'nobody'}"]
@@ -94,11 +96,6 @@ def _model(base: Base) -> str:
         if base.generation
         else "the first one, as it was set up"
     )
-
-
-def _made(base: Base) -> str:
-    anchor = "the model" if base.is_strong else "the last model with a quorum"
-    return f"those who made {anchor}, of generation {base.anchor}"
 
 
 def _mark(elector: bytes, known: KnownElectors) -> str:

@@ -96,7 +96,8 @@ def _check_fit(model: nn.Module, section: ModelSection, dataset: Dataset, loss: 
     rows = dataset.train_x[:2]  # (2, ...)
     shape = " x ".join(map(str, rows.shape[1:]))
     try:
-        outputs = _answer(model, rows)
+        with in_eval_mode(model), torch.inference_mode():
+            outputs = model(rows)
     except Exception as error:  # a user's model may raise anything
         raise ConfigError(
             f"model {section.cls} does not take rows of {shape} features: {told(error)}; change "
@@ -122,9 +123,3 @@ def _check_outputs(outputs: object, section: ModelSection, classes: int | None, 
             f"model {section.cls} answers {rows} rows with shape {got}; allowed: {wanted}; change "
             "model.args or the target"
         )
-
-
-def _answer(model: nn.Module, rows: torch.Tensor) -> object:
-    """Returns the outputs of `model` in eval mode, and restores its mode."""
-    with in_eval_mode(model), torch.inference_mode():
-        return model(rows)

@@ -175,7 +175,7 @@ class Scores(Tally):
 
     def added(self, outputs: torch.Tensor, targets: torch.Tensor) -> Added:
         """Returns one in a bin for each row."""
-        return _ones(targets * self.bins + torch.from_numpy(_places(_logits(outputs)) // (BINS // self.bins)))
+        return _ones(targets * self.bins + torch.from_numpy(_places(outputs) // (BINS // self.bins)))
 
     def measured(self, totals: Sums, std: float = 0.0) -> Measured | None:
         """The noise of both histograms is independent: the area has no bias by it."""
@@ -328,17 +328,13 @@ def _says(metric: str, value: float | None, error: float | None) -> bool:
     return error < (value if metric in SMALL_IS_GOOD else _LARGEST_ERROR)
 
 
-def _logits(outputs: torch.Tensor) -> NDArray[np.float64]:
-    """Returns the logit (n,) of the second of two classes."""
-    found = outputs.reshape(-1) if is_one_logit(outputs) else outputs[:, 1] - outputs[:, 0]
-    return np.nan_to_num(found.double().numpy())
+def _places(outputs: torch.Tensor) -> NDArray[np.int64]:
+    """Returns the bin (n,) of each logit of the second class: equal steps of sign(z) log(1 + |z|).
 
-
-def _places(logits: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Returns the bin (n,) of each logit: equal steps of sign(z) log(1 + |z|), finest around 0.
-
-    A logit above 0, for which the second class is chosen, has a bin of the upper half.
+    They are finest around 0. A logit above 0, for which the second class is chosen, is in the upper half.
     """
+    found = outputs.reshape(-1) if is_one_logit(outputs) else outputs[:, 1] - outputs[:, 0]
+    logits = np.nan_to_num(found.double().numpy())
     steps = np.sign(logits) * np.log1p(np.abs(logits)) / _STEEP
     return np.clip(np.ceil(steps) - 1 + BINS // 2, 0, BINS - 1).astype(np.int64)
 
