@@ -305,7 +305,7 @@ class FixedSample(PlainTraining):
     clients_per_round: int
 
     def __post_init__(self) -> None:
-        client_count("clients_per_round", self.clients_per_round, self.federation)
+        client_count(self.clients_per_round, self.federation)
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
         """Samples `clients_per_round` of them."""
@@ -364,12 +364,13 @@ class FedAvg(FixedSample):
 # -- parts ---------------------------------------------------------------------------------------------
 
 
-def client_count(name: str, value: object, federation: Federation) -> int:
-    """Returns `value` as a number of clients, from 1 to all. Raises ValueError or TypeError with `name`."""
-    chosen = count(name, value)
+def client_count(clients_per_round: object, federation: Federation) -> int:
+    """Returns it as a number of clients, from 1 to all. Raises ValueError or TypeError."""
+    chosen = count("clients_per_round", clients_per_round)
     if chosen > federation.clients:
         raise ValueError(
-            f"{name} = {chosen} is not allowed: at most {federation.clients}, the number of clients"
+            f"clients_per_round = {chosen} is not allowed: at most {federation.clients}, the number of "
+            "clients"
         )
     return chosen
 

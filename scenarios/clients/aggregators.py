@@ -55,7 +55,7 @@ class Aggregated(PlainTraining):
         """The number of clients of a round."""
         if self.clients_per_round is None:
             return self.federation.clients
-        return client_count("clients_per_round", self.clients_per_round, self.federation)
+        return client_count(self.clients_per_round, self.federation)
 
     @property
     def name(self) -> str:
