@@ -78,11 +78,7 @@ class NoMetric:
     """Nothing is counted."""
 
     slots = 0
-
-    @property
-    def cost(self) -> tuple[Event, ...]:
-        """Nothing."""
-        return ()
+    cost: tuple[Event, ...] = ()
 
     def is_due(self, generation: int) -> bool:
         """Never."""
