@@ -213,7 +213,8 @@ def _column(
             values = with_value(values, dialect) if kind == "number" else values
             return _without_identifiers(name, values) or _valued(name, kind, values, found, scaling)
     if name in found.undecided:
-        return Entry(name, "left out", _undecided(words))
+        why = f"dates such as {shown(words.words[0])}, and nothing says whether day or month comes first"
+        return Entry(name, "left out", f"{why}: say --dates day-first or month-first")
     return _category(name, words, _unread(words, readers))
 
 
@@ -268,13 +269,6 @@ def _far_nines(values: Floats) -> str:
             count = counted(len(values) - len(rest), "cell")
             return f"{nines:g} in {count}, far from all others: --missing {nines:g} if it means no value"
     return ""
-
-
-def _undecided(words: Words) -> str:
-    return (
-        f"dates such as {shown(words.words[0])}, and nothing says whether day or month comes first: say "
-        "--dates day-first or month-first"
-    )
 
 
 def _without_identifiers(name: str, values: Floats) -> Entry | None:

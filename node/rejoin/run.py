@@ -49,7 +49,10 @@ def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> No
                 if not is_sure():
                     raise ConfigError("nothing is stored: confirm with --yes, or type yes on a terminal")
             store_gone(database, gone)
-            print(_stored(gone))
+            if gone:
+                print(f"stored: {counted(len(gone), 'elector')} gone for good; now start the node again")
+            else:
+                print("stored: nobody is gone for good")
     finally:
         lock.release()
 
@@ -125,9 +128,3 @@ def _outcome(known: KnownElectors, gone: frozenset[bytes]) -> list[str]:
     """Returns the lines on the consequences: who is gone, and what then makes a quorum."""
     lines = [f"gone for good: {', '.join(map(known.named, sorted(gone)))}"]
     return lines if known.electorate is None else [*lines, f"then {quorum_words(known.electorate, gone)}"]
-
-
-def _stored(gone: frozenset[bytes]) -> str:
-    if not gone:
-        return "stored: nobody is gone for good"
-    return f"stored: {counted(len(gone), 'elector')} gone for good; now start the node again"
