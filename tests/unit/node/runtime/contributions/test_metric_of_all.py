@@ -87,13 +87,6 @@ def test_digits_and_numbers():
     assert (numbers_of(digits_of(numbers, 2) * 3, 2) == 3 * numbers).all()
 
 
-def test_only_sums_that_are_due_have_counts():
-    one = member(1)
-    assert [at for at in range(12) if one.is_due(at)] == [4, 9], "the sums that make generations 5 and 10"
-    assert len(one.empty()) == one.slots
-    assert not one.empty().any()
-
-
 @pytest.mark.parametrize("word", [-0.5, 0.5 / DIGIT, -1.0])
 def test_there_is_no_figure_if_a_member_did_not_count_for_this_base_or_sends_what_no_honest_one_does(word):
     """A negative count, and half a row."""
