@@ -1,6 +1,6 @@
 """Noised counts of a node's rows, beside private training: how good is the model on the rows of all members?
 
-A member counts its rows (node.training.figures.noised_tallies bounds how far one row moves the counts). It
+A member counts its rows (node.training.figures.tallies bounds how far one row moves the counts). It
 rounds the counts to a grid, and adds N(0, s^2), rounded to the grid, to each. H = `honest` other members are
 taken to be honest, and s = z Delta / sqrt(H + 1), as in `mechanisms.gradients.distributed`: only the sum of
 all members has the whole noise, and the theorem there covers the rounding. With H = 0 each member adds all

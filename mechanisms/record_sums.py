@@ -42,10 +42,7 @@ class RecordSums(Quiet):
     records: int
     guarantee: Guarantee
 
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "record-sums"
+    name = "record-sums"
 
     @property
     def protects(self) -> str:

@@ -24,6 +24,11 @@ class PeerAddress:
     key: bytes | None
 
 
+def join_endpoint(host: str, port: int) -> str:
+    """Returns HOST:PORT, as `split_endpoint` takes it apart: an IPv6 host gets its brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def parse_endpoint(written: str, option: str, *, any_port: bool = False) -> str:
     """Returns `written` in the form of protocol.wire.endpoints.
 

@@ -267,7 +267,9 @@ def prepared_on(
         sums=sums,
         tries=sums,
         system=system,
-        lone=_lone(options, dataset, rounds, system),
+        lone=LoneTraining(options.task, dataset, options.seed, rounds, options.alone_s, system=system)
+        if options.alone_s
+        else None,
     )
 
 
@@ -279,12 +281,6 @@ def _unread(options: NodeOptions) -> tuple[str, ...]:
     from node.data.unread import unread_columns  # noqa: PLC0415 - pyarrow, which such a file has loaded
 
     return unread_columns(options.data, schema, options.task.data.person)
-
-
-def _lone(options: NodeOptions, dataset: Dataset, rounds: int, system: System) -> LoneTraining | None:
-    if not options.alone_s:
-        return None
-    return LoneTraining(options.task, dataset, options.seed, rounds, options.alone_s, system=system)
 
 
 def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:

@@ -63,7 +63,8 @@ def nicknames(options: NodeOptions) -> Nicknames:
     return Nicknames() if options.names is None else read_nicknames(options.names)
 
 
-def _key_path(options: NodeOptions) -> Path | None:
+def key_path(options: NodeOptions) -> Path | None:
+    """Returns where this node's key is, or will be; None: in a folder that its key names."""
     if options.key is not None:
         return options.key
     return options.out / KEY if options.out is not None else None
@@ -87,7 +88,7 @@ def _check_out(options: NodeOptions) -> None:
 
 def key_file_exists(options: NodeOptions) -> bool:
     """Whether the key file is there, or cannot be looked for."""
-    path = _key_path(options)
+    path = key_path(options)
     try:
         return path is not None and path.exists()
     except OSError:  # read_key reports the reason
@@ -96,7 +97,7 @@ def key_file_exists(options: NodeOptions) -> bool:
 
 def existing_key(options: NodeOptions) -> NodeKey:
     """Returns the key in the key file; raises ConfigError."""
-    path = _key_path(options)
+    path = key_path(options)
     key = read_key(path) if path is not None else None
     if key is None:
         raise ConfigError(f"the key file {path} is gone; start again")

@@ -59,17 +59,11 @@ async def until_over(peer: Engine, show: Show | None = None) -> None:
     """
     life = asyncio.create_task(peer.run(show))
     await asyncio.wait((life,))
-    error = _first_error(life)
+    error = life.exception()
+    while isinstance(error, BaseExceptionGroup):  # of the peer's tasks
+        error = error.exceptions[0]
     if error is not None:
         await peer.give_up(error)
         raise error
     await peer.leave()
     await peer.compare()
-
-
-def _first_error(life: asyncio.Task[None]) -> BaseException | None:
-    """Returns the error that ended the peer, unwrapped from the exception groups of its tasks."""
-    error = life.exception()
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

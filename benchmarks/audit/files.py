@@ -43,7 +43,7 @@ from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Draws, RowDraws, Split, held_back
 from node.data.sources import drawing_of
 from node.runtime.contributions.learning import Learning, make_learning, make_swarm_metric
-from node.runtime.contributions.noised_metric import RingWords
+from node.runtime.contributions.metric_of_all import RingWords
 from node.runtime.privacy.budget import make_mechanism, noise_of_counts
 from node.system.system import System
 from node.task.agreed_sums import norm

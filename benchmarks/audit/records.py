@@ -24,7 +24,6 @@ from mechanisms.units import ONE_RECORD
 from node.agree.survey import Sums, survey
 from node.task.agreed_sums import norm
 from node.task.schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
-from node.training.figures.noised_tallies import noised, of_rows
 from node.training.figures.tallies import Errors
 from protocol.wire.limits import MAX_MEMBERS
 
@@ -232,14 +231,14 @@ def count_cases() -> list[Case]:
 
 def row_pair(noise: CountNoise) -> Pair:
     """Return the sums without a row and with the LOUDEST one, in numbers of rows."""
-    tally, nobody = noised(Errors(1.0)), (torch.empty(0), torch.empty(0))
-    without, joined = (of_rows(tally, *rows) for rows in (nobody, LOUDEST))
+    tally, nobody = Errors(1.0, noised=True), (torch.empty(0), torch.empty(0))
+    without, joined = (tally.counted(*rows) for rows in (nobody, LOUDEST))
     return Pair(without, joined, without, joined)
 
 
 def noised_counts(noise: CountNoise, members: int) -> Release:
     """Return a release of counts (d,), with the shares of noise of so many members; a row is one run."""
-    grid = CountGrid(noise, noised(Errors(1.0)).sensitivity, MAX_MEMBERS)
+    grid = CountGrid(noise, Errors.sensitivity, MAX_MEMBERS)
 
     def one(counts: Array, words: Words) -> Array:
         nothing = np.zeros_like(counts)

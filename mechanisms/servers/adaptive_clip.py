@@ -26,26 +26,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.accounting.ledger import Event, Ledger, SampledGaussian, privacy_spent
-from mechanisms.arguments import at_least_zero, count, positive, probability, share
-from mechanisms.mechanism import Guarantee
+from mechanisms.arguments import at_least_zero, positive, probability, share
 from mechanisms.noise.clipping import Floats, clip_l2, norm
 from mechanisms.noise.noise import noised
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.dp_fedavg import ONE_USER, add_noised_units, spacing_of
+from mechanisms.servers.dp_fedavg import add_noised_units, spacing_of
 from mechanisms.servers.estimators import Doubles, FixedDenominator
-from mechanisms.servers.server import (
-    Federation,
-    Indices,
-    PlainTraining,
-    Sent,
-    Trained,
-    Upload,
-    poisson_sample,
-)
+from mechanisms.servers.server import Federation, PoissonSample, Sent, Trained, Upload
 from mechanisms.servers.server_optimizers import Momentum
 
-OUTSIDE = "the number of users, which is treated as public"
 _LEAST, _MOST = 2.0**-60, 2.0**60
 """Bounds on C: norms stay within float32, even if nobody ever sends anything."""
 _USUAL_PART = 20.0
@@ -60,41 +49,34 @@ class ClipState:
 
 
 @dataclass(frozen=True, slots=True)
-class AdaptiveClip(PlainTraining):
-    """Algorithm 1, with noise on both sums; `adaptive_clip` makes one.
+class AdaptiveClip(PoissonSample):
+    """Algorithm 1, with noise on both sums, of z together (Theorem 1); `adaptive_clip` makes one.
 
     count_noise_std: sigma_b, in users. clip_learning_rate: eta_C. start_clip: C of the first round, in the
     unit of the weights' L2 norm. optimizer: eta and beta.
     """
 
-    federation: Federation
-    sampling_probability: float
-    noise_multiplier: float
     quantile: float
     clip_learning_rate: float
     start_clip: float
     count_noise_std: float
     optimizer: Momentum
-    delta: float
+
+    outside = "the number of users, which is treated as public"
+
+    name = "dp-fedavg-adaptive"
 
     def __post_init__(self) -> None:
-        share("sampling_probability", self.sampling_probability)
-        at_least_zero("noise_multiplier", self.noise_multiplier)
+        PoissonSample.__post_init__(self)
         probability("quantile", self.quantile)
         for name in ("clip_learning_rate", "start_clip"):
             positive(name, getattr(self, name))
         at_least_zero("count_noise_std", self.count_noise_std)
-        probability("delta", self.delta)
         if self.noise_multiplier and not 2 * self.count_noise_std > self.noise_multiplier:
             raise ValueError(
                 f"count_noise_std = {self.count_noise_std!r} is not allowed: above noise_multiplier / 2 = "
                 f"{self.noise_multiplier / 2:g}; raise it, or lower noise_multiplier"
             )
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "dp-fedavg-adaptive"
 
     @property
     def protects(self) -> str:
@@ -105,14 +87,6 @@ class AdaptiveClip(PlainTraining):
             "what the models and clips of all rounds can tell anybody about whether any one user took part "
             "is bounded by epsilon; the server itself sees each user's clipped update, and who was sampled"
         )
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """The guarantee of sampled Gaussian releases over all rounds; None without noise."""
-        found = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
-        if math.isinf(found.epsilon):
-            return None
-        return Guarantee(ONE_USER, found.epsilon, self.delta, found.epsilon, OUTSIDE)
 
     @property
     def update_noise_multiplier(self) -> float:
@@ -136,11 +110,6 @@ class AdaptiveClip(PlainTraining):
         """m, the expected number of users in a round."""
         return self.sampling_probability * self.federation.clients
 
-    def events(self, rounds: int) -> tuple[Event, ...]:
-        """One Poisson-sampled Gaussian release of z per round, for both sums together (Theorem 1)."""
-        steps = count("rounds", rounds)
-        return (SampledGaussian(self.noise_multiplier, self.sampling_probability, steps),)
-
     def start(self) -> ClipState:
         """The first C, and V = 0."""
         return ClipState(_bounded_clip(self.start_clip), self.optimizer.start(self.federation.dimension))
@@ -152,13 +121,6 @@ class AdaptiveClip(PlainTraining):
     def state_figures(self, state: ClipState) -> Mapping[str, float]:
         """C after the last round."""
         return {"last clip radius": state.clip}
-
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples each client with probability q.
-
-        The guarantee requires that nobody else knows `rng`: use a seeded one only in simulations.
-        """
-        return poisson_sample(clients, self.sampling_probability, rng)
 
     def send(self, trained: Trained, words: Words) -> Sent:
         """The clipped update and b, (d + 1,)."""

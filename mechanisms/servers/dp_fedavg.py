@@ -18,16 +18,9 @@ import numpy as np
 import torch
 
 from mechanisms.accounting.ledger import (
-    Event,
-    Ledger,
-    Relation,
-    SampledGaussian,
-    Unit,
-    privacy_spent,
     sampled_noise_multiplier,
 )
-from mechanisms.arguments import at_least_zero, count, positive, probability, share
-from mechanisms.mechanism import Guarantee
+from mechanisms.arguments import count, positive
 from mechanisms.noise.clipping import Floats, clip_l2, clip_layers, layers_radius
 from mechanisms.noise.noise import add_units, grid
 from mechanisms.noise.randomness import Words
@@ -41,21 +34,17 @@ from mechanisms.servers.estimators import (
 )
 from mechanisms.servers.server import (
     Federation,
-    Indices,
-    PlainTraining,
+    PoissonSample,
     State,
     Step,
     Upload,
     pair_with_rows,
-    poisson_sample,
 )
 
-ONE_USER = Unit("one user's whole data, over the run", Relation.ADD_REMOVE, "L2")
 ESTIMATORS: Mapping[str, Callable[[float], Estimator]] = {
     "fixed": FixedDenominator,
     "clipped": ClippedDenominator,
 }
-OUTSIDE = "the number of users, and the sum of their weights, which are treated as public"
 
 
 # -- clips -----------------------------------------------------------------------------------------------
@@ -147,36 +136,28 @@ def _move_within(weights: torch.Tensor, start: torch.Tensor, radius: float) -> t
 
 
 @dataclass(frozen=True, slots=True)
-class DPFedAvg(PlainTraining):
+class DPFedAvg(PoissonSample):
     """Algorithm 1: a user uploads its clipped update, and the server releases only the noised model.
 
-    sampling_probability: q. noise_multiplier: z; 0 adds no noise and gives no guarantee.
-    weight_cap: w_hat; a user with at least this many rows has weight 1. delta: of the guarantee.
+    weight_cap: w_hat; a user with at least this many rows has weight 1.
     """
 
-    federation: Federation
-    sampling_probability: float
-    noise_multiplier: float
     clip: Clip
     estimator: Estimator
     weight_cap: float
-    delta: float
+
+    outside = "the number of users, and the sum of their weights, which are treated as public"
+
+    name = "dp-fedavg"
 
     def __post_init__(self) -> None:
-        share("sampling_probability", self.sampling_probability)
-        at_least_zero("noise_multiplier", self.noise_multiplier)
+        PoissonSample.__post_init__(self)
         positive("weight_cap", self.weight_cap)
-        probability("delta", self.delta)
         if isinstance(self.clip, Layers) and sum(self.clip.sizes) != self.federation.dimension:
             raise ValueError(
                 f"clip is for {sum(self.clip.sizes)} parameters; allowed: {self.federation.dimension}, as in "
                 "the federation"
             )
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "dp-fedavg"
 
     @property
     def protects(self) -> str:
@@ -187,14 +168,6 @@ class DPFedAvg(PlainTraining):
             "what the models of all rounds can tell anybody about whether any one user took part is bounded "
             "by epsilon; the server itself sees each user's clipped update, and who was sampled"
         )
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """The guarantee of sampled Gaussian releases over all rounds; None without noise."""
-        found = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
-        if math.isinf(found.epsilon):
-            return None
-        return Guarantee(ONE_USER, found.epsilon, self.delta, found.epsilon, OUTSIDE)
 
     @property
     def noise_std(self) -> float:
@@ -211,18 +184,6 @@ class DPFedAvg(PlainTraining):
             "clip radius": self.clip.radius,
             "noise std": self.noise_std,
         }
-
-    def events(self, rounds: int) -> tuple[Event, ...]:
-        """One Poisson-sampled Gaussian release per round."""
-        steps = count("rounds", rounds)
-        return (SampledGaussian(self.noise_multiplier, self.sampling_probability, steps),)
-
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples each client with probability q.
-
-        The guarantee requires that nobody else knows `rng`: use a seeded one only in simulations.
-        """
-        return poisson_sample(clients, self.sampling_probability, rng)
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
         """theta0 + clip(theta - theta0)."""
@@ -265,7 +226,7 @@ def dp_fedavg(
         raise ValueError(f"estimator = {estimator!r} is not allowed: {', '.join(map(repr, ESTIMATORS))}")
     bound = Layers.equal(federation.sizes, radius) if per_layer else Flat(radius)
     divided = ESTIMATORS[estimator](weight)
-    return DPFedAvg(federation, sampling_probability, noise_multiplier, bound, divided, weight_cap, delta)
+    return DPFedAvg(federation, sampling_probability, noise_multiplier, delta, bound, divided, weight_cap)
 
 
 def dp_fedavg_within(

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, privacy_spent
@@ -17,16 +16,7 @@ from mechanisms.noise.noise import grid
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.dp_fedavg import Flat, add_noised_units, pair_uploads
 from mechanisms.servers.estimators import FixedDenominator
-from mechanisms.servers.server import (
-    Federation,
-    Indices,
-    PlainTraining,
-    State,
-    Step,
-    Upload,
-    client_count,
-    fixed_sample,
-)
+from mechanisms.servers.server import FixedSample, State, Step, Upload
 
 ZEROED_USER = Unit(
     "one user's whole data, over the run, its updates set to zero where it is removed",
@@ -36,7 +26,7 @@ ZEROED_USER = Unit(
 
 
 @dataclass(frozen=True, slots=True)
-class BookDPFedAvg(PlainTraining):
+class BookDPFedAvg(FixedSample):
     """The code of chapter 15.2 of "Practicing Federated Learning".
 
     It never reads the algorithm's settings q and W. It samples `clients_per_round` without replacement and
@@ -48,23 +38,18 @@ class BookDPFedAvg(PlainTraining):
     that it divides by a norm of zero.
     """
 
-    federation: Federation
-    clients_per_round: int
     scale: float
     clip_radius: float
     noise_std: float
     delta: float
 
+    name = "dp-fedavg-book"
+
     def __post_init__(self) -> None:
-        client_count("clients_per_round", self.clients_per_round, self.federation)
+        FixedSample.__post_init__(self)
         for name in ("scale", "clip_radius", "noise_std"):
             positive(name, getattr(self, name))
         probability("delta", self.delta)
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "dp-fedavg-book"
 
     @property
     def protects(self) -> str:
@@ -100,10 +85,6 @@ class BookDPFedAvg(PlainTraining):
         A user may be in every round. The updates of a removed user are zeros, so the sample stays the same.
         """
         return (Gaussian(self.noise_multiplier),) * count("rounds", rounds)
-
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples `clients_per_round` of them."""
-        return fixed_sample(clients, self.clients_per_round, rng)
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
         """theta0 + clip(theta - theta0), all parameters together."""

@@ -19,43 +19,34 @@ from mechanisms.labels.flips import LabelDP, capped_epsilon
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import Federation, Indices, Labels, PlainTraining, client_count, fixed_sample
+from mechanisms.servers.server import FixedSample, Labels
 
 ONE_LABEL = Unit("the label of one example, over the run", Relation.REPLACE, "discrete")
 OUTSIDE = "the features of every example, which are used as they are"
 
 
 @dataclass(frozen=True, slots=True)
-class LabelsOnce(PlainTraining):
+class LabelsOnce(FixedSample):
     """Applies randomised response once to each client's labels in 0..classes-1.
 
     epsilon: for one label; at least 0; a value above 100 counts as 100, as in mechanisms.labels.flips.
     Raises ValueError or TypeError for values that are not allowed.
     """
 
-    federation: Federation
-    clients_per_round: int
     classes: int
     epsilon: float
 
+    name = "label-dp"
+    protects = (
+        "every label is noised once, by its owner, before anything is learned from it: what anybody can tell "
+        "of it, the server included, is bounded by epsilon; features are used as they are"
+    )
+
     def __post_init__(self) -> None:
-        client_count("clients_per_round", self.clients_per_round, self.federation)
+        FixedSample.__post_init__(self)
         if count("classes", self.classes) < 2:
             raise ValueError(f"classes = {self.classes} is not allowed: at least 2")
         object.__setattr__(self, "epsilon", capped_epsilon(self.epsilon))
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "label-dp"
-
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return (
-            "every label is noised once, by its owner, before anything is learned from it: what anybody can "
-            "tell of it, the server included, is bounded by epsilon; features are used as they are"
-        )
 
     @property
     def guarantee(self) -> Guarantee:
@@ -79,7 +70,3 @@ class LabelsOnce(PlainTraining):
             raise ValueError(f"labels hold {wrong[0]}; allowed: 0 to {self.classes - 1}")
         noisy = LabelDP(self.epsilon, words)(np.eye(self.classes)[y])  # (n, classes)
         return x, noisy.argmax(axis=1)
-
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples `clients_per_round` of them."""
-        return fixed_sample(clients, self.clients_per_round, rng)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,15 +36,7 @@ from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats, clip_elements, clip_l2
 from mechanisms.noise.noise import fill_gaussian, noised
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import (
-    Averaging,
-    Federation,
-    Indices,
-    State,
-    Upload,
-    client_count,
-    fixed_sample,
-)
+from mechanisms.servers.server import FixedSample, State, Upload
 
 TABLE_EPSILONS = (100.0, 50.0, 10.0)
 TABLE_CONSTANTS = (1.0, 2.0, 3.0)
@@ -84,7 +76,7 @@ def epsilon_of_clipped_steps(
 
 
 @dataclass(frozen=True, slots=True)
-class FederatedScopeNbAFL(Averaging):
+class FederatedScopeNbAFL(FixedSample):
     """FederatedScope's `trainer_nbafl.py`, formula by formula.
 
     - A client adds noise of std `clip` T c / (m_i epsilon) to its upload: without the factor 2, with T
@@ -94,25 +86,20 @@ class FederatedScopeNbAFL(Averaging):
       2 clip c sqrt(T^2 - L^2 N) / (m N epsilon), with the smallest m. Here L is the clients of a round.
     """
 
-    federation: Federation
-    clients_per_round: int
     epsilon: float
     constant: float
     clip: float
-    proximal: float
-    grad_clip: float | None
+    proximal: float = field()  # without a default, as the base's is no field's
+    grad_clip: float | None = field()
     sizes_joined: bool
 
+    name = "nbafl-federatedscope"
+
     def __post_init__(self) -> None:
-        client_count("clients_per_round", self.clients_per_round, self.federation)
+        FixedSample.__post_init__(self)
         for name in ("epsilon", "constant", "clip"):
             positive(name, getattr(self, name))
         _check_training(self.proximal, self.grad_clip)
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "nbafl-federatedscope"
 
     @property
     def protects(self) -> str:
@@ -147,10 +134,6 @@ class FederatedScopeNbAFL(Averaging):
         """The std of the noise on the upload of a client with `rows` rows."""
         return self.clip * self.federation.rounds * self.constant / (count("rows", rows) * self.epsilon)
 
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples `clients_per_round` of them."""
-        return fixed_sample(clients, self.clients_per_round, rng)
-
     def broadcast(self, model: Floats, words: Words) -> Floats:
         """Clips every element, then adds noise of `download_noise_std`."""
         return _with_noise(clip_elements(model, self.clip), self.download_noise_std, words)
@@ -164,24 +147,24 @@ class FederatedScopeNbAFL(Averaging):
 
 
 @dataclass(frozen=True, slots=True)
-class PaperNbAFL(Averaging):
+class PaperNbAFL(FixedSample):
     """Wei et al. 2020, Algorithm 1, and Section V if a round samples fewer than all clients.
 
     `clip` bounds the L2 norm of a client's weights, all tensors together. The server noises the aggregate: as
     in the paper, the model that is evaluated is the one that is broadcast.
     """
 
-    federation: Federation
-    clients_per_round: int
     epsilon: float
     delta: float
     clip: float
     exposures: int
-    proximal: float
-    grad_clip: float | None
+    proximal: float = field()  # without a default, as the base's is no field's
+    grad_clip: float | None = field()
+
+    name = "nbafl"
 
     def __post_init__(self) -> None:
-        client_count("clients_per_round", self.clients_per_round, self.federation)
+        FixedSample.__post_init__(self)
         positive("epsilon", self.epsilon)
         probability("delta", self.delta)
         positive("clip", self.clip)
@@ -190,11 +173,6 @@ class PaperNbAFL(Averaging):
                 f"exposures = {self.exposures} is not allowed: at most {self.federation.rounds}, the rounds"
             )
         _check_training(self.proximal, self.grad_clip)
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "nbafl"
 
     @property
     def protects(self) -> str:
@@ -270,10 +248,6 @@ class PaperNbAFL(Averaging):
         """One upload per round, with noise multiplier sigma_U / (2 C) = c L / (m epsilon)."""
         return (Gaussian(self.upload_noise_std / (2 * self.clip)),) * count("rounds", rounds)
 
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples `clients_per_round` of them."""
-        return fixed_sample(clients, self.clients_per_round, rng)
-
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
         """w / max(1, ||w|| / C) plus noise of sigma_U, whatever the client's own number of rows."""
         return noised(clip_l2(weights, self.clip), self.upload_noise_std, self.clip, words)
@@ -282,7 +256,7 @@ class PaperNbAFL(Averaging):
         self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
     ) -> tuple[Floats, State]:
         """The mean of the uploads, weighted by rows, plus noise of sigma_D."""
-        mean, state = Averaging.combine(self, model, state, uploads, words)
+        mean, state = FixedSample.combine(self, model, state, uploads, words)
         return _with_noise(mean, self.download_noise_std, words), state
 
 

@@ -17,16 +17,7 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers import robust
 from mechanisms.servers.group_median import group_median, lies_withstood
 from mechanisms.servers.robust import Updates
-from mechanisms.servers.server import (
-    ALL_AT_STAKE,
-    Federation,
-    Indices,
-    PlainTraining,
-    State,
-    Upload,
-    client_count,
-    fixed_sample,
-)
+from mechanisms.servers.server import FixedSample, State, Upload
 
 Aggregate = Callable[..., Floats]
 
@@ -97,24 +88,23 @@ class _NoWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Robust(PlainTraining):
+class Robust(FixedSample):
     """Aggregates the updates of `clients_per_round` clients by `aggregator` with `parameters`.
 
     It ignores uploads that are not finite. Raises ValueError or TypeError for parameters that the aggregator
     refuses for so many clients, such as more attackers than it withstands.
     """
 
-    federation: Federation
-    clients_per_round: int
     aggregator: str
     parameters: Mapping[str, object]
 
     def __post_init__(self) -> None:
-        chosen = client_count("clients_per_round", self.clients_per_round, self.federation)
+        FixedSample.__post_init__(self)
         if self.aggregator not in AGGREGATORS:
             allowed = ", ".join(map(repr, AGGREGATORS))
             raise ValueError(f"aggregator = {self.aggregator!r} is not allowed: {allowed}")
-        self._aggregate(np.zeros((chosen, 1), np.float32), np.zeros(1, np.float32), _NoWords())
+        trial = np.zeros((self.clients_per_round, 1), np.float32)
+        self._aggregate(trial, trial[0], _NoWords())
 
     @property
     def name(self) -> str:
@@ -122,18 +112,9 @@ class Robust(PlainTraining):
         return self.aggregator
 
     @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return ALL_AT_STAKE
-
-    @property
     def withstands(self) -> int | None:
         """The breakdown point that mechanisms.servers.robust states."""
         return breakdown_point(self.aggregator, self.clients_per_round, self.parameters)
-
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples `clients_per_round` of them."""
-        return fixed_sample(clients, self.clients_per_round, rng)
 
     def start(self) -> Floats | None:
         """Zeros (d,), around which centred clipping starts; None for the others, which remember nothing."""

@@ -19,17 +19,13 @@ from mechanisms.noise.clipping import Floats, clip_rows
 from mechanisms.noise.noise import noised
 from mechanisms.noise.randomness import Words
 from mechanisms.servers import rpfl
-from mechanisms.servers.server import Federation, Indices, Labels, PlainTraining, client_count, fixed_sample
+from mechanisms.servers.server import Federation, FixedSample, Labels
 
 RECORD_FEATURES = Unit("one record's features, not its label, over the run", Relation.REPLACE, "L2")
-PROTECTS = (
-    "every record's features are noised once, by their owner, before anything is learned from them: what "
-    "anybody can tell of them, the server included, is bounded by epsilon; labels are used as they are"
-)
 
 
 @dataclass(frozen=True, slots=True)
-class NoisyRows(PlainTraining):
+class NoisyRows(FixedSample):
     """Federated averaging of clients that train on noised rows.
 
     epsilons: (clients,), the epsilon meant for each client; noise_stds: (clients,), the std of its noise.
@@ -37,18 +33,16 @@ class NoisyRows(PlainTraining):
     more.
     """
 
-    federation: Federation
-    clients_per_round: int
     name: str
     epsilons: tuple[float, ...]
     noise_stds: tuple[float, ...]
     row_norm: float
     delta: float
 
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return PROTECTS
+    protects = (
+        "every record's features are noised once, by their owner, before anything is learned from them: what "
+        "anybody can tell of them, the server included, is bounded by epsilon; labels are used as they are"
+    )
 
     @property
     def guarantee(self) -> Guarantee:
@@ -77,10 +71,6 @@ class NoisyRows(PlainTraining):
         together = self.row_norm * float(np.sqrt(len(rows)))
         return noised(rows.ravel(), self.noise_stds[client], together, words).reshape(x.shape), y
 
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples `clients_per_round` of them."""
-        return fixed_sample(clients, self.clients_per_round, rng)
-
 
 def row_noise(
     federation: Federation, clients_per_round: int, epsilon: float, delta: float, row_norm: float
@@ -89,7 +79,6 @@ def row_noise(
 
     Raises ValueError or TypeError for values that are not allowed.
     """
-    client_count("clients_per_round", clients_per_round, federation)
     noise_std = rpfl.record_noise_std(epsilon, delta, row_norm)
     return NoisyRows(
         federation=federation,

@@ -31,20 +31,11 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers import rpfl
 from mechanisms.servers.robust_server import Robust
 from mechanisms.servers.row_noise import RECORD_FEATURES, NoisyRows
-from mechanisms.servers.server import FedAvg, Federation, Labels, State, Step, Upload, client_count
+from mechanisms.servers.server import FedAvg, Federation, Labels, State, Step, Upload
 
 MEAN = "mean"
 FIRST_STEP = "epsilon of one step from zero, exact, T = 1"
 """The name of the figure for `rpfl.first_step_epsilon`, the largest of all clients."""
-MODELS_PROTECTED = (
-    "every record's features are noised once, by their owner, who sends models learned from them: epsilon is "
-    "what publishing the noised rows would cost, an upper bound for the models; labels are used as they are"
-)
-REDRAWN_PROTECTED = (
-    "every record's features are noised by their owner in each round, who sends models learned from them: "
-    "epsilon is what publishing the noised rows of all rounds would cost, an upper bound for the models; "
-    "labels are used as they are"
-)
 
 
 # -- the regulariser -------------------------------------------------------------------------------------
@@ -144,10 +135,11 @@ class Rpfl(NoisyRows):
     server: FedAvg | Robust
     theorem: Theorem
 
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return MODELS_PROTECTED
+    protects = (
+        "every record's features are noised once, by their owner, who sends models learned from them: "
+        "epsilon is what publishing the noised rows would cost, an upper bound for the models; labels are "
+        "used as they are"
+    )
 
     @property
     def figures(self) -> Mapping[str, float]:
@@ -204,10 +196,11 @@ class Rpfl(NoisyRows):
 class RedrawnRpfl(Rpfl):
     """RPFL whose clients noise their rows anew in every round, Algorithm 1, lines 15 to 17."""
 
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return REDRAWN_PROTECTED
+    protects = (
+        "every record's features are noised by their owner in each round, who sends models learned from "
+        "them: epsilon is what publishing the noised rows of all rounds would cost, an upper bound for the "
+        "models; labels are used as they are"
+    )
 
     @property
     def guarantee(self) -> Guarantee:
@@ -255,7 +248,6 @@ def rpfl_of(
     aggregator: "mean", or one of mechanisms.servers.robust_server with its parameters; draw: "once", or
     "each-round".
     """
-    client_count("clients_per_round", clients_per_round, federation)
     if draw not in DRAWS:
         raise ValueError(f"draw = {draw!r} is not allowed: {', '.join(map(repr, DRAWS))}")
     features = regulariser_of(widths, federation.sizes), count("widths", widths[0])

@@ -25,45 +25,26 @@ from numpy.typing import NDArray
 from mechanisms.arguments import positive
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import (
-    Federation,
-    Indices,
-    PlainTraining,
-    Sent,
-    Step,
-    Trained,
-    Upload,
-    client_count,
-    fixed_sample,
-)
+from mechanisms.servers.server import FixedSample, Sent, Step, Trained, Upload
 
 Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Scaffold(PlainTraining):
+class Scaffold(FixedSample):
     """SCAFFOLD with option II; `learning_rate` is eta_g. The state is c, (d,); what a client keeps is c_i."""
 
-    federation: Federation
-    clients_per_round: int
     learning_rate: float = 1.0
 
+    name = "scaffold"
+    protects = (
+        "every upload is what the client learned and how its gradients differ, without noise and twice as "
+        "long as the model, as is every download: whoever reads an upload may read the client's data"
+    )
+
     def __post_init__(self) -> None:
-        client_count("clients_per_round", self.clients_per_round, self.federation)
+        FixedSample.__post_init__(self)
         positive("learning_rate", self.learning_rate)
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "scaffold"
-
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return (
-            "every upload is what the client learned and how its gradients differ, without noise and twice "
-            "as long as the model, as is every download: whoever reads an upload may read the client's data"
-        )
 
     @property
     def figures(self) -> Mapping[str, float]:
@@ -74,10 +55,6 @@ class Scaffold(PlainTraining):
     def client_memory(self) -> int:
         """d, the length of c_i."""
         return self.federation.dimension
-
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples `clients_per_round` of them."""
-        return fixed_sample(clients, self.clients_per_round, rng)
 
     def start(self) -> Doubles:
         """c = 0."""

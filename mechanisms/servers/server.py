@@ -23,14 +23,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mechanisms.accounting.ledger import NO_BOUND, Event
-from mechanisms.arguments import count, share
+from mechanisms.accounting.ledger import (
+    NO_BOUND,
+    Event,
+    Ledger,
+    Relation,
+    SampledGaussian,
+    Unit,
+    privacy_spent,
+)
+from mechanisms.arguments import at_least_zero, count, probability, share
 from mechanisms.mechanism import Guarantee, Protection
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
@@ -43,6 +51,8 @@ State = Any
 
 NO_NOISE: tuple[Event, ...] = (NO_BOUND,)
 """The events of a mechanism without noise, or without a bound on a client's effect: epsilon is infinite."""
+
+ONE_USER = Unit("one user's whole data, over the run", Relation.ADD_REMOVE, "L2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +205,29 @@ class ServerMechanism(Protection, Protocol):
 ALL_AT_STAKE = "every upload is what the client learned, without noise: whoever reads it may read its data"
 
 
-class Averaging:
+class PlainTraining:
     """The hooks of federated averaging (McMahan et al. 2017, Algorithm 1); subclasses override some of them.
 
-    They add no noise, clip nothing and remember nothing. The new model is the mean of the uploads, weighted
-    by rows.
+    They add no noise, clip nothing, remember nothing, and leave the clients' loss and gradients unchanged.
+    The new model is the mean of the uploads, weighted by rows.
     """
 
     __slots__ = ()
+
+    @property
+    def protects(self) -> str:
+        """What the mechanism protects, in one sentence."""
+        return ALL_AT_STAKE
+
+    @property
+    def proximal(self) -> float:
+        """0: the loss has no proximal term."""
+        return 0.0
+
+    @property
+    def grad_clip(self) -> float | None:
+        """None: gradients are not clipped."""
+        return None
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -272,56 +297,80 @@ class Averaging:
         return mean_of(uploads) if len(uploads) else model, state
 
 
-class PlainTraining(Averaging):
-    """`Averaging`, with the clients' loss and gradients unchanged."""
-
-    __slots__ = ()
-
-    @property
-    def proximal(self) -> float:
-        """0: the loss has no proximal term."""
-        return 0.0
-
-    @property
-    def grad_clip(self) -> float | None:
-        """None: gradients are not clipped."""
-        return None
-
-
 @dataclass(frozen=True, slots=True)
-class FedAvg(PlainTraining):
-    """Plain FedAvg: it samples `clients_per_round` clients without replacement and adds no noise."""
+class FixedSample(PlainTraining):
+    """`PlainTraining` of `clients_per_round` clients, sampled without replacement."""
 
     federation: Federation
     clients_per_round: int
 
     def __post_init__(self) -> None:
-        client_count("clients_per_round", self.clients_per_round, self.federation)
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "fedavg"
-
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return ALL_AT_STAKE
+        client_count(self.clients_per_round, self.federation)
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
         """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
 
+@dataclass(frozen=True, slots=True)
+class PoissonSample(PlainTraining):
+    """`PlainTraining` of each client with probability q, whose rounds are sampled Gaussian releases.
+
+    sampling_probability: q. noise_multiplier: z; 0 adds no noise and gives no guarantee. delta: of the
+    guarantee.
+    """
+
+    federation: Federation
+    sampling_probability: float
+    noise_multiplier: float
+    delta: float
+
+    outside: ClassVar[str]
+    """What the guarantee does not cover."""
+
+    def __post_init__(self) -> None:
+        share("sampling_probability", self.sampling_probability)
+        at_least_zero("noise_multiplier", self.noise_multiplier)
+        probability("delta", self.delta)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The guarantee of sampled Gaussian releases over all rounds; None without noise."""
+        found = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        if math.isinf(found.epsilon):
+            return None
+        return Guarantee(ONE_USER, found.epsilon, self.delta, found.epsilon, self.outside)
+
+    def events(self, rounds: int) -> tuple[Event, ...]:
+        """One Poisson-sampled Gaussian release of z per round."""
+        steps = count("rounds", rounds)
+        return (SampledGaussian(self.noise_multiplier, self.sampling_probability, steps),)
+
+    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
+        """Samples each client with probability q.
+
+        The guarantee requires that nobody else knows `rng`: use a seeded one only in simulations.
+        """
+        return poisson_sample(clients, self.sampling_probability, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class FedAvg(FixedSample):
+    """Plain FedAvg: it samples `clients_per_round` clients without replacement and adds no noise."""
+
+    name = "fedavg"
+
+
 # -- parts ---------------------------------------------------------------------------------------------
 
 
-def client_count(name: str, value: object, federation: Federation) -> int:
-    """Returns `value` as a number of clients, from 1 to all. Raises ValueError or TypeError with `name`."""
-    chosen = count(name, value)
+def client_count(clients_per_round: object, federation: Federation) -> int:
+    """Returns it as a number of clients, from 1 to all. Raises ValueError or TypeError."""
+    chosen = count("clients_per_round", clients_per_round)
     if chosen > federation.clients:
         raise ValueError(
-            f"{name} = {chosen} is not allowed: at most {federation.clients}, the number of clients"
+            f"clients_per_round = {chosen} is not allowed: at most {federation.clients}, the number of "
+            "clients"
         )
     return chosen
 
@@ -335,8 +384,8 @@ def fixed_sample(clients: int, size: int, rng: np.random.Generator) -> Indices:
 
 def poisson_sample(clients: int, sampling_probability: float, rng: np.random.Generator) -> Indices:
     """Samples each of `clients` independently with `sampling_probability`: (k,), ascending."""
-    probability = share("sampling_probability", sampling_probability)
-    return np.flatnonzero(rng.random(count("clients", clients)) < probability).astype(np.int64)
+    q = share("sampling_probability", sampling_probability)
+    return np.flatnonzero(rng.random(count("clients", clients)) < q).astype(np.int64)
 
 
 def mean_of(uploads: Sequence[Upload]) -> Floats:

@@ -26,17 +26,7 @@ from numpy.typing import NDArray
 from mechanisms.arguments import at_least_zero, positive
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import (
-    ALL_AT_STAKE,
-    Federation,
-    Indices,
-    PlainTraining,
-    State,
-    Upload,
-    client_count,
-    fixed_sample,
-    mean_of,
-)
+from mechanisms.servers.server import Federation, FixedSample, State, Upload, mean_of
 
 Doubles = NDArray[np.float64]
 
@@ -140,26 +130,12 @@ class Adaptive:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizingServer(PlainTraining):
+class OptimizingServer(FixedSample):
     """Federated averaging with `optimizer` at the server, whose memory is the state."""
 
-    federation: Federation
-    clients_per_round: int
     name: str
     optimizer: Optimizer
     figures: Mapping[str, float]
-
-    def __post_init__(self) -> None:
-        client_count("clients_per_round", self.clients_per_round, self.federation)
-
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return ALL_AT_STAKE
-
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples `clients_per_round` of them."""
-        return fixed_sample(clients, self.clients_per_round, rng)
 
     def start(self) -> State:
         """The optimiser's memory."""

@@ -33,10 +33,7 @@ class DistributedDP(Quiet):
     guarantee: Guarantee
     counts: CountNoise | None = None
 
-    @property
-    def name(self) -> str:
-        """The name in task files."""
-        return "distributed-dp-sgd"
+    name = "distributed-dp-sgd"
 
     @property
     def protects(self) -> str:

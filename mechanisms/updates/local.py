@@ -41,13 +41,10 @@ class LocalDP(Quiet):
     rule_events: tuple[Event, ...] = ()
     """The events of an offer besides its own noise."""
 
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return (
-            "every offer is clipped and noised before it leaves: what all of them together can tell anybody, "
-            "the other nodes included, about which data set you have is bounded by epsilon"
-        )
+    protects = (
+        "every offer is clipped and noised before it leaves: what all of them together can tell anybody, the "
+        "other nodes included, about which data set you have is bounded by epsilon"
+    )
 
     @property
     def bound(self) -> float:

@@ -32,10 +32,7 @@ class RecordDP(Quiet):
     guarantee: Guarantee
     counts: CountNoise | None = None
 
-    @property
-    def name(self) -> str:
-        """The name in task files."""
-        return "dp-sgd"
+    name = "dp-sgd"
 
     @property
     def protects(self) -> str:

@@ -30,7 +30,7 @@ from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
-from node.places import STEPS
+from node.places import STEPS, key_path
 from node.runtime.clocks import skew_words
 from node.runtime.contributions.learning import design, make_learning
 from node.runtime.contributions.metric_notes import cost_of_counts
@@ -44,7 +44,7 @@ from node.runtime.privacy.budget import (
 from node.runtime.privacy.group_guarantees import check_length
 from node.runtime.privacy.kept_split import SPLIT, kept_split, split_words
 from node.storage.allow_list import read_allow_list
-from node.storage.folder_lock import KEY, TRACKER
+from node.storage.folder_lock import TRACKER
 from node.storage.key_file import read_key
 from node.task.parameters import canonical_parameters
 from node.task.schema import TableSchema
@@ -403,8 +403,7 @@ def _refused(endpoint: str) -> str | None:
 
 
 def _keys(options: NodeOptions) -> Iterator[Finding]:
-    path = options.key or (options.out / KEY if options.out is not None else None)
-    if path is not None:
+    if (path := key_path(options)) is not None:
         yield _key(path)
     if options.allow is not None:
         yield _allow(options, options.allow)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import ssl
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +66,9 @@ def meet(endpoint: str, tls: Dialling) -> Meeting | str:
         end.start()
         try:
             if context is not None:
-                _under_tls(connection, context, endpoint, tls)
+                link = context.wrap_socket(connection.sock)
+                connection.sock = link
+                tls.check(endpoint, link)  # before any request
             connection.request("GET", "/v1/status")
             answer = connection.getresponse()
             body, date = answer.read(_MOST_BYTES), answer.headers["Date"]
@@ -78,15 +79,6 @@ def meet(endpoint: str, tls: Dialling) -> Meeting | str:
         finally:
             end.cancel()
     return Meeting(_said(body, "task"), _said(body, "key"), ahead_s(date))
-
-
-def _under_tls(
-    connection: http.client.HTTPConnection, context: ssl.SSLContext, endpoint: str, tls: Dialling
-) -> None:
-    """Switches to TLS; raises WrongPeer, before any request, for a peer that is not allowed."""
-    link = context.wrap_socket(connection.sock)
-    connection.sock = link
-    tls.check(endpoint, link)
 
 
 def _said(body: bytes, name: str) -> str | None:

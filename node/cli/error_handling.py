@@ -23,7 +23,9 @@ def print_error(text: str, status: int) -> None:
 def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
     """Runs `call`, returns the exit status; errors become one line, with a traceback only with `debug`."""
     try:
-        return _written(call)
+        status = call()
+        print(end="", flush=True)  # so that write errors occur here, not at exit
+        return status
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -40,24 +42,12 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
     except Exception as error:  # noqa: BLE001 - a user never sees a traceback without --debug
         if debug:
             traceback.print_exc()
-        complain(refusal(error) or _fault_text(error), 1)
+        what = f"{type(error).__name__}: {one_line(str(error))}"
+        complain(refusal(error) or f"{what} (this is a fault of the program; --debug shows where)", 1)
         return 1
-
-
-def _written(call: Callable[[], int]) -> int:
-    """Returns the call's status; flushes the output, so that write errors occur here, not at exit."""
-    status = call()
-    print(end="", flush=True)
-    return status
 
 
 def _leave_output() -> None:
     """Discards further standard output: otherwise Python's flush at exit would fail again, with a message."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _fault_text(error: Exception) -> str:
-    """Returns the line for an unexpected error."""
-    what = f"{type(error).__name__}: {one_line(str(error))}"
-    return f"{what} (this is a fault of the program; --debug shows where)"

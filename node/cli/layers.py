@@ -148,7 +148,8 @@ def _from_file(parser: NodeParser, path: Path, actions: Mapping[str, argparse.Ac
         elif name not in actions or name in (_TASK_KEYS, CONFIG):
             raise _unknown("key", place, [known for known in actions if known != CONFIG], name)
         else:
-            each = value if isinstance(value, list) and _is_repeatable(actions[name]) else [value]
+            is_repeatable = isinstance(actions[name], argparse._AppendAction)
+            each = value if is_repeatable and isinstance(value, list) else [value]
             given = _one(parser, name, [_as_text(item, place) for item in each], place, actions)
             values |= given
             where |= dict.fromkeys(given, place)
@@ -157,10 +158,6 @@ def _from_file(parser: NodeParser, path: Path, actions: Mapping[str, argparse.Ac
 
 def _destinations(actions: Mapping[str, argparse.Action]) -> set[str]:
     return {action.dest for action in actions.values()}
-
-
-def _is_repeatable(action: argparse.Action) -> bool:
-    return isinstance(action, argparse._AppendAction)
 
 
 def _one(

@@ -60,9 +60,14 @@ def _without_command(argv: Sequence[str], absent: Entry | None) -> int:
             print(help_text())
             return 0 if argv else 2
         case ["--version", *_]:
-            print(_version())
+            from node.distribution import installed_version  # noqa: PLC0415 - only --version needs it
+
+            print(f"{SCRIPT} {installed_version() or '(not installed: run from a folder)'}")
             return 0
-    raise ConfigError(_unknown(argv[0]))
+    names = [command.name for command in COMMANDS]
+    near = difflib.get_close_matches(argv[0], names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ConfigError(f"{shown(argv[0])} is no command of {SCRIPT}{hint}; allowed: {', '.join(names)}")
 
 
 def help_text() -> str:
@@ -70,16 +75,3 @@ def help_text() -> str:
     width = max(len(command.name) for command in COMMANDS)
     lines = (f"  {command.name:{width}}  {command.summary}" for command in COMMANDS)
     return _HELP.format(commands="\n".join(lines))
-
-
-def _version() -> str:
-    from node.distribution import installed_version  # noqa: PLC0415 - only --version needs it
-
-    return f"{SCRIPT} {installed_version() or '(not installed: run from a folder)'}"
-
-
-def _unknown(word: str) -> str:
-    names = [command.name for command in COMMANDS]
-    near = difflib.get_close_matches(word, names, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"{shown(word)} is no command of {SCRIPT}{hint}; allowed: {', '.join(names)}"

@@ -109,7 +109,8 @@ def load_dataset(
         case Path(), None, _:
             return own_rows(read_source(data, task), task, split)
         case None, (part, parts), str():
-            return _shard(_read(source, task), task, part, parts)
+            whole = _digits() if source == "digits" else read_source(Path(source), task)
+            return _shard(whole, task, part, parts)
         case None, None, str() if source not in BUILT_IN_SOURCES:
             return own_rows(read_source(Path(source), task), task, split)
         case None, None, str():
@@ -123,11 +124,6 @@ def load_dataset(
                 "or a folder of images, without --shard, or name a data.source in the task"
             )
     raise ConfigError("--data and --shard contradict each other; give one of them")
-
-
-def _read(source: str, task: Task) -> Source:
-    """Reads the rows of a task's own source."""
-    return _digits() if source == "digits" else read_source(Path(source), task)
 
 
 def _digits() -> Source:
@@ -181,7 +177,9 @@ def own_rows(source: Source, task: Task, split: Split = Split.ROW) -> Dataset:
     """
     sides = _sides(source, task, split)
     held_out = sides.test
-    kept = _used(source, sides.train, task.rows_per_person)
+    kept, most = sides.train, task.rows_per_person
+    if source.persons is not None and most is not None:
+        kept = kept[chosen_rows(source.persons.numbers[kept], source.draws[kept], most)]
     if not len(kept):
         raise ConfigError(
             f"{source.label}: all {len(source.y)} rows are held back for validation, none is to train on; "
@@ -193,7 +191,7 @@ def own_rows(source: Source, task: Task, split: Split = Split.ROW) -> Dataset:
         f"{source.label}: {len(source.y)} rows{_of_persons(source)}, {source.content}; {len(kept)} to train "
         f"on, {len(held_out)} held back for validation"
         + ("" if validates else f": {TOO_FEW}")
-        + (f"; {unused} beyond {task.rows_per_person} of a person not trained on" if unused else "")
+        + (f"; {unused} beyond {most} of a person not trained on" if unused else "")
     )
     found = _dataset(source, task, kept, held_out, "validation", line)
     return replace(found, validates=validates, persons=_persons(source, kept, held_out, task))
@@ -215,13 +213,6 @@ def _sides(source: Source, task: Task, split: Split) -> _Sides:
         draws = source.persons.draws(drawing_of(task), draws)
     held = held_back(draws, task.data.test_fraction)
     return _Sides(np.flatnonzero(~held), np.flatnonzero(held))
-
-
-def _used(source: Source, rows: partition.RowNumbers, most: int | None) -> partition.RowNumbers:
-    """Returns which of the `rows` to train on are used: at most so many of each person."""
-    if source.persons is None or most is None:
-        return rows
-    return rows[chosen_rows(source.persons.numbers[rows], source.draws[rows], most)]
 
 
 def _persons(

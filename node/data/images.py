@@ -51,10 +51,17 @@ def list_folder(path: Path) -> Folder:
     """Lists the images in `path`, one folder per class; raises ConfigError."""
     try:
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and entry.name[0] != ".")
-        found = {folder.name: sorted(_files(folder)) for folder in folders}
+        found = {
+            folder.name: sorted(
+                entry for entry in folder.iterdir() if entry.is_file() and entry.name[0] != "."
+            )
+            for folder in folders
+        }
     except OSError as error:
         raise ConfigError(f"data folder {shown(str(path))} cannot be read: {reason(error)}") from None
-    classes = {name: [file for file in files if _is_image(file)] for name, files in found.items()}
+    classes = {
+        name: [file for file in files if file.suffix.lower() in SUFFIXES] for name, files in found.items()
+    }
     classes = {name: files for name, files in classes.items() if files}
     if len(classes) < 1 or sum(map(len, classes.values())) < 2:
         raise ConfigError(
@@ -62,14 +69,6 @@ def list_folder(path: Path) -> Folder:
             f"two images or more in all ({', '.join(sorted(SUFFIXES))})"
         )
     return Folder(path, classes, sum(map(len, found.values())) - sum(map(len, classes.values())))
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (entry for entry in folder.iterdir() if entry.is_file() and entry.name[0] != ".")
-
-
-def _is_image(file: Path) -> bool:
-    return file.suffix.lower() in SUFFIXES
 
 
 def read_images(schema: ArraySchema, path: Path, drawing: RowDraws | None = None) -> Encoded:

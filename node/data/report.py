@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from node.errors import one_line
@@ -34,22 +33,16 @@ class Report:
 
     def lines(self) -> list[str]:
         """Returns the headline, the aligned table and the remarks."""
-        rows = [("column", "read as", "remarks"), *map(_row, self.entries)]
-        return [self.headline, *_aligned(rows), *self.remarks]
-
-
-def _row(entry: Entry) -> tuple[str, str, str]:
-    return _cut(entry.column), _cut(entry.kind), one_line(entry.remark)
+        rows = [("column", "read as", "remarks")]
+        rows += [(_cut(entry.column), _cut(entry.kind), one_line(entry.remark)) for entry in self.entries]
+        widths = [max(len(row[place]) for row in rows) for place in range(2)]
+        table = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
+        return [self.headline, *table, *self.remarks]
 
 
 def _cut(text: str) -> str:
     line = one_line(text)
     return line if len(line) <= _WIDEST else line[: _WIDEST - 3] + "..."
-
-
-def _aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(2)]
-    return [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
 
 
 def counted(count: int, what: str) -> str:

@@ -49,17 +49,15 @@ def read_source(path: Path, task: Task) -> Source:
     """Reads the rows in `path`, a file or a folder; raises ConfigError."""
     schema = task.data.own_schema
     if schema is not None:
-        return _with_schema(path, schema, task.data.cells, drawing_of(task))
+        from node.data.reading import read_with_schema  # noqa: PLC0415 - pyarrow and Pillow, only where needed
+
+        encoded = read_with_schema(path, schema, drawing_of(task))
+        return _encoded_source(path.name, schema, task.data.cells, encoded)
     if path.is_dir() and not path.suffix:
         raise ConfigError(
             f"data folder {shown(str(path))} needs a task that says which classes there are and how large "
             "images are: python -m node.init makes one"
         )
-    return _plain(path, task)
-
-
-def _plain(path: Path, task: Task) -> Source:
-    """Reads the rows of a file of numbers; whole targets are class labels, unless the loss is for counts."""
     rows = read_table(path, task.data.features, task.data.target, drawing_of(task))
     return _understood(f"data file {shown(str(path))}", path.name, rows, task.train.counts)
 
@@ -128,18 +126,12 @@ def _features(rows: Rows) -> str:
     return f"{len(names)} features ({shown(names[0])} to {shown(names[-1])})"
 
 
-def _with_schema(path: Path, schema: Schema, cells: Cells | None, drawing: RowDraws) -> Source:
-    """Reads the rows of a file or folder by the schema; imports only the libraries that this needs."""
-    from node.data.reading import read_with_schema  # noqa: PLC0415 - pyarrow and Pillow, only where needed
-
-    return _encoded_source(path.name, schema, cells, read_with_schema(path, schema, drawing))
-
-
 def _encoded_source(label: str, schema: Schema, cells: Cells | None, encoded: Encoded) -> Source:
     target = schema.target
     classes = len(target.values) if isinstance(target, ClassTarget) else None
     kind = f"{classes} classes" if classes else "any number"
-    content = f"{_encoded(schema)}, {_target_words(schema)} ({kind})"
+    named = f"target {shown(target.name)}" if target.name else "target: the folder's name"
+    content = f"{_encoded(schema)}, {named} ({kind})"
     headline = f"{label}: {counted(len(encoded.y), 'row')}, {content}"
     report = Report(headline, encoded.entries, (*_written(schema, cells), *encoded.remarks))
     return Source(encoded.x, encoded.y, classes, label, content, report, encoded.draws, encoded.persons)
@@ -158,8 +150,3 @@ def _encoded(schema: Schema) -> str:
             return f"{counted(len(schema.columns), 'column')} as {counted(schema.shape[0], 'feature')}"
         case ArraySchema():
             return f"{schema.kind} of {' x '.join(map(str, schema.shape))}"
-
-
-def _target_words(schema: Schema) -> str:
-    name = schema.target.name
-    return f"target {shown(name)}" if name else "target: the folder's name"

@@ -8,7 +8,7 @@ import socket
 import urllib.request
 from collections.abc import Sequence
 
-from node.addresses import is_loopback, split_endpoint
+from node.addresses import is_loopback, join_endpoint, split_endpoint
 from node.doctor.finding import Finding
 from node.errors import UserError, reason
 from node.net.dialling import CONNECT_CAP_S
@@ -38,7 +38,7 @@ async def look_up(endpoint: str) -> tuple[list[Address], Finding]:
         return [], Finding("name", "unknown", "problem", advice)
     addresses = list(dict.fromkeys((str(each[4][0]), port) for each in found))
     shown = addresses[0][0] if len(addresses) == 1 else f"{len(addresses)} addresses"
-    if not is_loopback(endpoint) and all(is_loopback(_joined(*address)) for address in addresses):
+    if not is_loopback(endpoint) and all(is_loopback(join_endpoint(*address)) for address in addresses):
         advice = (
             f"the name stands for this machine alone ({addresses[0][0]}; look at /etc/hosts): others reach "
             "it only by a name that stands for an address of the network"
@@ -106,7 +106,3 @@ def _proxy_advice(endpoint: str) -> str:
         f"; {named[0]} is set here, but nodes connect directly and use no proxy: ask for a direct way to "
         f"{endpoint}"
     )
-
-
-def _joined(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -191,11 +191,8 @@ def _words(cells: pa.ChunkedArray, dialect: Dialect) -> Words:
     if len(words.words) >= 2 or not dialect.missing:
         return words
     every = words_of(cells, PLAIN)
-    return every if len(every.words) == 2 and all(map(_is_sign, every.words)) else words
-
-
-def _is_sign(word: str) -> bool:
-    return not any(map(str.isalnum, word))
+    are_signs = not any(map(str.isalnum, "".join(every.words)))
+    return every if len(every.words) == 2 and are_signs else words
 
 
 def _column(
@@ -216,7 +213,8 @@ def _column(
             values = with_value(values, dialect) if kind == "number" else values
             return _without_identifiers(name, values) or _valued(name, kind, values, found, scaling)
     if name in found.undecided:
-        return Entry(name, "left out", _undecided(words))
+        why = f"dates such as {shown(words.words[0])}, and nothing says whether day or month comes first"
+        return Entry(name, "left out", f"{why}: say --dates day-first or month-first")
     return _category(name, words, _unread(words, readers))
 
 
@@ -271,13 +269,6 @@ def _far_nines(values: Floats) -> str:
             count = counted(len(values) - len(rest), "cell")
             return f"{nines:g} in {count}, far from all others: --missing {nines:g} if it means no value"
     return ""
-
-
-def _undecided(words: Words) -> str:
-    return (
-        f"dates such as {shown(words.words[0])}, and nothing says whether day or month comes first: say "
-        "--dates day-first or month-first"
-    )
 
 
 def _without_identifiers(name: str, values: Floats) -> Entry | None:

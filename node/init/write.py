@@ -154,22 +154,18 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int, warnings: It
     if isinstance(proposal.training, SharedTraining):
         budget += f", if {proposal.training.honest} or more of a peer's others are honest"
     loud = privacy is not None and privacy.loud
+    following = f"next: python -m node.check {options.out} --data {options.data}"
+    if proposal.is_to_be_agreed:
+        agree = f"python -m node.agree {options.out} --data {options.data}"
+        following = f"next, everybody: {agree} --peers HOST:PORT,..."
     return [
         f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
         *([_LOUD] if loud else []),
         *warnings,
         *([f"warning: {proposal.drowned}: {_KEPT}"] if proposal.drowned else []),
-        _next(options, proposal),
+        following,
     ]
-
-
-def _next(options: InitOptions, proposal: Proposal) -> str:
-    if proposal.is_to_be_agreed:
-        return (
-            f"next, everybody: python -m node.agree {options.out} --data {options.data} --peers HOST:PORT,..."
-        )
-    return f"next: python -m node.check {options.out} --data {options.data}"
 
 
 def save(out: Path, text: str) -> None:

@@ -36,7 +36,6 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.wire import handshake
 from protocol.wire.handshake import NONCE_BYTES
-from protocol.wire.ids import Key
 from protocol.wire.limits import VERSION
 
 CONNECT_FLOOR_S = 1.0
@@ -81,7 +80,9 @@ class Dialler:
         """
         begun = asyncio.get_running_loop().time()
         async with asyncio.timeout(self._pace.allowed_s):
-            ws = await self._connect(endpoint)
+            if self._client is None:
+                raise ConnectionError("the transport is closed")
+            ws = await connect(self._client, endpoint, self._tls, self._system.version)
             try:
                 link = await self._introduced(ws, endpoint)
             except BaseException:
@@ -89,11 +90,6 @@ class Dialler:
                 raise
         self._pace.observe(asyncio.get_running_loop().time() - begun)
         return Opened(ws, link)
-
-    async def _connect(self, endpoint: str) -> ClientWebSocketResponse:
-        if self._client is None:
-            raise ConnectionError("the transport is closed")
-        return await connect(self._client, endpoint, self._tls, self._system.version)
 
     async def _introduced(self, ws: ClientWebSocketResponse, endpoint: str) -> Pass:
         """Runs the dialler's part of the handshake."""
@@ -163,18 +159,14 @@ async def meet(
         challenged = handshake.read_challenge(_data(await ws.receive()), nonce)
     except RemoteProtocolError as error:
         raise _unproved(error) from error
-    _check_same(challenged.key, node)
+    if node is not None and challenged.key != node:
+        shown = challenged.key.hex()[:16]
+        raise WrongPeer(f"the far end shows the key {shown}... under a certificate of another")
     return challenged
 
 
 def _unproved(error: RemoteProtocolError) -> WrongPeer:
     return WrongPeer(f"the far end does not prove its key: {error}")
-
-
-def _check_same(shown: Key, node: Key | None) -> None:
-    """Raises WrongPeer unless the key of the handshake equals that of the certificate, if there is one."""
-    if node is not None and shown != node:
-        raise WrongPeer(f"the far end shows the key {shown.hex()[:16]}... under a certificate of another")
 
 
 def _data(frame: WSMessage) -> bytes:

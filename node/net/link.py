@@ -174,9 +174,10 @@ class Link:
         A lazily built sequence always goes to the bulk queue, and stays unbuilt there.
         """
         if self._is_over:
-            self._drop(NO_WAY_BACK, _how_many(messages))
+            self._drop(NO_WAY_BACK, len(messages) if isinstance(messages, Sequence) else 1)
         elif not isinstance(messages, Sequence):
-            if not self._bulk.put(messages, _built_bytes(messages)):
+            built_at_once = 0 if isinstance(messages, Held) else AHEAD * MAX_FRAME_BYTES
+            if not self._bulk.put(messages, built_at_once):
                 self._fail(_Lost(FULL))
         else:
             for message in messages:
@@ -509,15 +510,6 @@ class _Reply:
     def send(self, messages: tuple[Message, ...]) -> None:
         """Replies on the same link while it is open."""
         self._link.put(messages, bulk=False)
-
-
-def _how_many(messages: Iterable[Message]) -> int:
-    return len(messages) if isinstance(messages, Sequence) else 1
-
-
-def _built_bytes(messages: Iterable[Message]) -> int:
-    """Returns the bytes that unbuilt messages will take at once."""
-    return 0 if isinstance(messages, Held) else AHEAD * MAX_FRAME_BYTES
 
 
 def _why(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Iterable
 
-from node.addresses import PeerAddress, split_endpoint
+from node.addresses import PeerAddress, join_endpoint, split_endpoint
 from node.errors import ConfigError, UserError, reason
 from node.system.streams import BoundAddress
 
@@ -66,7 +66,7 @@ def endpoint_of(listener: BoundAddress, asked: str | None) -> str:
     host, port = listener.getsockname()[:2]
     if asked is not None:
         host = split_endpoint(asked)[0]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return join_endpoint(host, port)
 
 
 def check_names(option: str, endpoints: Iterable[str]) -> None:

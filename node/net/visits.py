@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import Protocol
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from node.errors import reason
+from node.net.doors import Doors
 from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, SMALL_BYTES, Intake, log
 from node.net.outbox import Budget, Outbox
 from node.net.reply_path import NO_WAY_BACK, Back, Nowhere
@@ -45,16 +45,6 @@ _BEARER = re.compile(r"Bearer ([0-9a-f]{64})")
 Heard = Callable[[Key], None]
 
 
-class Tickets(Protocol):
-    """Issues the tickets that a link's POST connections show (node.net.doors)."""
-
-    def ticket(self, key: Key) -> bytes:
-        """Issues a ticket for the link on which `key` was proved."""
-
-    def forget(self, ticket: bytes) -> None:
-        """Invalidates a ticket whose link has ended."""
-
-
 Said = tuple[bytes, str]
 """A frame, and the phase to which its bytes count; "" for a frame that is no message."""
 
@@ -72,9 +62,7 @@ class Visits:
         self._visitors: dict[Key, Visitor] = {}
         """The latest link of each key."""
 
-    async def host(
-        self, request: web.Request, ws: web.WebSocketResponse, tickets: Tickets, heard: Heard
-    ) -> None:
+    async def host(self, request: web.Request, ws: web.WebSocketResponse, doors: Doors, heard: Heard) -> None:
         """Serves one link from its handshake to its end.
 
         It calls `heard` with the far end's key, at the proof and after each message.
@@ -89,13 +77,13 @@ class Visits:
             await ws.close(code=WSCloseCode.POLICY_VIOLATION)
             return
         heard(key)
-        ticket = tickets.ticket(key)
+        ticket = doors.ticket(key)
         visitor = self._visitors[key] = Visitor(ws, key, self._counts, self._budget, self._system.tap)
         try:
             visitor.say(handshake.ticket(ticket))
             await self._read(ws, visitor, partial(heard, key))
         finally:
-            tickets.forget(ticket)
+            doors.forget(ticket)
             if self._visitors.get(key) is visitor:
                 del self._visitors[key]
             await visitor.close()

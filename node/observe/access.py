@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aiohttp import HttpVersion11, web
 
-from node.addresses import is_loopback, parse_key, split_endpoint
+from node.addresses import is_loopback, join_endpoint, parse_key, split_endpoint
 from node.errors import ConfigError
 from node.storage.key_file import read_secret, write_secret
 from node.system.system import SYSTEM, System
@@ -59,7 +59,7 @@ class Access:
         """
         self.check(request)
         host, remote = _host(request.headers.get("Host", "")), request.remote or ""
-        is_here = all(name and is_loopback(f"{_bracketed(name)}:1") for name in (host, remote))
+        is_here = all(name and is_loopback(join_endpoint(name, 1)) for name in (host, remote))
         is_direct = request.version >= HttpVersion11 and not any(map(_is_of_a_proxy, request.headers))
         if not (is_here and is_direct):
             raise web.HTTPForbidden(text="shown to the owner on this machine alone\n")
@@ -112,10 +112,6 @@ def _host(header: str) -> str:
     if header.startswith("["):
         return header[1:].partition("]")[0].lower()
     return header.partition(":")[0].lower()
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _is_of_a_proxy(header: str) -> bool:

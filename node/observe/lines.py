@@ -44,12 +44,8 @@ def _outcome_text(record: Record) -> str:
     if record.reason == Reason.BUDGET_SPENT:
         return "offered nothing (the privacy budget is spent), followed the others"
     missing = f", missing {missing_text(record)}" if record.missing else ""
-    return f"own update kept ({record.reason}{missing}){_alone_text(record)}"
-
-
-def _alone_text(record: Record) -> str:
-    """Returns how often in a row a round ended alone, from the second one on."""
-    return f", {counted(record.alone, 'round')} alone in a row" if record.alone > 1 else ""
+    alone = f", {counted(record.alone, 'round')} alone in a row" if record.alone > 1 else ""
+    return f"own update kept ({record.reason}{missing}){alone}"
 
 
 def _steps_text(record: Record) -> str:

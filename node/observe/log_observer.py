@@ -17,7 +17,6 @@ from node.runtime.notices import parting_words
 from node.runtime.record import events
 from node.runtime.record.events import NodeEvent
 from node.runtime.record.fields import log_line
-from node.runtime.record.figures import Summary
 from protocol.actions import Note, Notice
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
@@ -91,13 +90,9 @@ class LogObserver:
             case events.Warned(text):
                 log.warning("warning", text=text)
             case events.Finished(summary):
-                _log_end(log, summary)
-
-
-def _log_end(log: Log, summary: Summary) -> None:
-    if alone := alone_text(summary):
-        log.warning("alone", text=alone)
-    log.info("finished" if summary.finished else "stopped", **log_line(summary))
+                if alone := alone_text(summary):
+                    log.warning("alone", text=alone)
+                log.info("finished" if summary.finished else "stopped", **log_line(summary))
 
 
 def _started_fields(lines: Mapping[str, str]) -> dict[str, object]:

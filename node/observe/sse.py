@@ -115,7 +115,7 @@ class Feed:
         sent: View | None = None
         loop = asyncio.get_running_loop()
         heard_at = loop.time()
-        while not _is_gone(request):
+        while request.transport is not None and not request.transport.is_closing():
             is_last, news, view = self._closed, self._news, self._latest
             text, seen = await self._news_since(sent, view)
             if not text and loop.time() - heard_at >= BEAT_S:
@@ -150,10 +150,6 @@ class Feed:
 
 def _event(name: str, values: dict[str, object]) -> str:
     return f"event: {name}\ndata: {as_json(values)}\n\n"
-
-
-def _is_gone(request: web.Request) -> bool:
-    return request.transport is None or request.transport.is_closing()
 
 
 async def write(request: web.Request, response: web.StreamResponse, content: bytes) -> None:

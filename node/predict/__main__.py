@@ -13,6 +13,7 @@ from node.cli.options import DEBUG, option, reachable_path, switch
 from node.cli.sigint import begun
 from node.errors import ConfigError, one_line, reason, shown
 from node.options import cells_option
+from node.storage.whole_files import ANYBODYS, begins_with, replace_file
 
 if TYPE_CHECKING:  # loads torch
     from node.training.trainer import Evaluation
@@ -32,16 +33,11 @@ def _out(written: str, place: str) -> Path:
     """Returns the path; ConfigError if it would replace anything but predictions, such as a device."""
     path = reachable_path(written, place)
     try:
-        if not path.exists() or (path.is_file() and _begins(path) == _BEGINNING):
+        if not path.exists() or (path.is_file() and begins_with(path, _BEGINNING)):
             return path
     except OSError as error:
         raise ConfigError(f"--out {shown(str(path))} cannot be read: {reason(error)}") from error
     raise ConfigError(f"--out {shown(str(path))} exists and is not a file of predictions; give another")
-
-
-def _begins(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(_BEGINNING))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +88,6 @@ def _run(options: PredictOptions) -> int:
 
 
 def _write(path: Path, content: bytes) -> None:
-    from node.storage.whole_files import ANYBODYS, replace_file  # noqa: PLC0415
-
     try:
         replace_file(path, (content,), durable=False, mode=ANYBODYS)
     except OSError as error:

@@ -49,7 +49,10 @@ def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> No
                 if not is_sure():
                     raise ConfigError("nothing is stored: confirm with --yes, or type yes on a terminal")
             store_gone(database, gone)
-            print(_stored(gone))
+            if gone:
+                print(f"stored: {counted(len(gone), 'elector')} gone for good; now start the node again")
+            else:
+                print("stored: nobody is gone for good")
     finally:
         lock.release()
 
@@ -81,7 +84,9 @@ def _state(out: Path, known: KnownElectors) -> list[str]:
             "  the peers that --peers and --listen name, or whom the tracker named with its first group"
         )
     else:
-        lines.append(f"electors: {_made(known.base)}; {quorum_words(electorate, known.gone)}")
+        anchor = "the model" if known.base.is_strong else "the last model with a quorum"
+        who = f"those who made {anchor}, of generation {known.base.anchor}"
+        lines.append(f"electors: {who}; {quorum_words(electorate, known.gone)}")
         lines += [f"  {known.named(one)}{_mark(one, known)}" for one in electorate.members]
     said = ", ".join(map(known.named, sorted(known.gone)))
     return [*lines, f"gone for good by the owner's word: {said or 'nobody'}"]
@@ -94,11 +99,6 @@ def _model(base: Base) -> str:
         if base.generation
         else "the first one, as it was set up"
     )
-
-
-def _made(base: Base) -> str:
-    anchor = "the model" if base.is_strong else "the last model with a quorum"
-    return f"those who made {anchor}, of generation {base.anchor}"
 
 
 def _mark(elector: bytes, known: KnownElectors) -> str:
@@ -128,9 +128,3 @@ def _outcome(known: KnownElectors, gone: frozenset[bytes]) -> list[str]:
     """Returns the lines on the consequences: who is gone, and what then makes a quorum."""
     lines = [f"gone for good: {', '.join(map(known.named, sorted(gone)))}"]
     return lines if known.electorate is None else [*lines, f"then {quorum_words(known.electorate, gone)}"]
-
-
-def _stored(gone: frozenset[bytes]) -> str:
-    if not gone:
-        return "stored: nobody is gone for good"
-    return f"stored: {counted(len(gone), 'elector')} gone for good; now start the node again"

@@ -10,7 +10,7 @@ from node.errors import ConfigError, one_line, reason, shown
 from node.observe.run_folder import RunFolder, found_runs
 from node.report.single_file import MARK, single_file
 from node.report.tables import TableRows, as_csv, as_parquet, table
-from node.storage.whole_files import ANYBODYS, replace_file
+from node.storage.whole_files import ANYBODYS, begins_with, replace_file
 
 NAME = "report.html"
 TABLES: Mapping[str, Callable[[TableRows], bytes]] = {"--csv": as_csv, "--parquet": as_parquet}
@@ -30,7 +30,8 @@ def write(folders: Sequence[Path], wanted: Mapping[str, Path], *, force: bool) -
     for option, path in files.items():
         _write(option, path, made[option])
     return [
-        f"{_KINDS[option]}: {one_line(str(path))}, {_size(made[option])}" for option, path in files.items()
+        f"{_KINDS[option]}: {one_line(str(path))}, {len(made[option]) / 1000:.0f} kB"
+        for option, path in files.items()
     ]
 
 
@@ -45,7 +46,7 @@ def _made(option: str, runs: Sequence[Path]) -> bytes:
 
 def _check_free(option: str, path: Path, *, force: bool) -> None:
     try:
-        if not path.exists() or (path.is_file() and (force or _begins(path) == _BEGINNING)):
+        if not path.exists() or (path.is_file() and (force or begins_with(path, _BEGINNING))):
             return
     except OSError as error:
         raise ConfigError(
@@ -56,11 +57,6 @@ def _check_free(option: str, path: Path, *, force: bool) -> None:
     )
 
 
-def _begins(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(_BEGINNING))
-
-
 def _write(option: str, path: Path, content: bytes) -> None:
     try:
         replace_file(path, (content,), durable=False, mode=ANYBODYS)
@@ -68,7 +64,3 @@ def _write(option: str, path: Path, content: bytes) -> None:
         raise ConfigError(
             f"{option} {shown(str(path))} cannot be written: {reason(error)}; give another"
         ) from error
-
-
-def _size(content: bytes) -> str:
-    return f"{len(content) / 1000:.0f} kB"

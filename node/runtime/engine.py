@@ -91,7 +91,7 @@ from protocol.errors import NotFiniteError
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.node import Node
 from protocol.vectors.pieces import base_digest
-from protocol.wire.messages import Base, Group, Key, Parting, Sid
+from protocol.wire.messages import Base, Group, Key, Parting
 from protocol.wire.signing import parameters_hash
 
 T = TypeVar("T")
@@ -335,7 +335,8 @@ class Engine:
                 return  # others finished the last sum meanwhile, and this node fetched it
             await self._tell_if_outpaced(ended, since)
             self._aggregating_since = self._system.clock.monotonic()
-            outcome = await (self._aggregate() if self._training.offered else self._follow())
+            begin = self._offer if self._training.offered else self._follow
+            outcome = await self._outcome_of(begin)
             self._meter.enter("idle")
             if outcome is not None:
                 await self._history.catch_up()
@@ -380,21 +381,18 @@ class Engine:
                 "such a row counts as zero: look for missing or huge values in the data"
             )
 
-    async def _aggregate(self) -> Completed | Failed | None:
-        """Offers `fresh` to a group. Returns the outcome; None if this node is interrupted meanwhile."""
-        return await self._outcome_of(self._offer)
-
     async def _offer(self) -> None:
         """Hands the offer to the session, which alone holds the vector when this returns."""
         offer = await asyncio.to_thread(self._contribution.offer)
         rand = self._system.entropy(32)
         await self._shell.feed(lambda now: self._node.offer(offer, rand, now))
 
-    async def _follow(self) -> Completed | Failed | None:
-        """Offers nothing and takes the others' next base. Returns the outcome; None if interrupted."""
-        return await self._outcome_of(lambda: self._shell.feed(self._node.follow))
+    async def _follow(self) -> None:
+        """Offers nothing and takes the others' next base."""
+        await self._shell.feed(self._node.follow)
 
     async def _outcome_of(self, begin: Callable[[], Awaitable[None]]) -> Completed | Failed | None:
+        """Begins a round with a group. Returns its outcome; None if this node is interrupted meanwhile."""
         self._outcome = asyncio.get_running_loop().create_future()
         self.transport.uploads.restart()
         await begin()
@@ -528,14 +526,12 @@ class Engine:
             return await self._refuse_weights(action)
         line = action.line or FIRST
         members = len(action.contributors)
-        base = self._named(before.generation + 1, following.vector, members, action.sid, line.anchor)
+        generation, identity = before.generation + 1, parameters_hash(self._plan.parameters)
+        digest = base_digest(identity, generation, following.vector)
+        base = Base(generation, digest, members, action.sid, line.anchor)
         kept = Kept(action.group, before, action.certificate)
         ended = self._ending(action, following.swarm) if isinstance(action, Completed) else self._node.round
         return await self._take_base(base, following.vector, kept, following.memory, line, action, ended)
-
-    def _named(self, generation: int, vector: Floats, members: int, sid: Sid, anchor: int) -> Base:
-        digest = base_digest(parameters_hash(self._plan.parameters), generation, vector)
-        return Base(generation, digest, members, sid, anchor)
 
     async def _refuse_weights(self, action: Completed | Healed) -> list[Action]:
         """Keeps the base, as all members of the group do; the sum does not show which member lied."""

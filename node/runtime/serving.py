@@ -112,14 +112,10 @@ def answer(state: State, request: CertificateRequest | PieceRequest) -> Message 
         case PieceRequest(of=ids.LINEAGE, sid=digest, index=index):
             return state.link_to(digest, index)
         case PieceRequest(of=b"", sid=digest, index=index):
-            return _base_piece(state, digest, index)
+            payload = state.base_piece(digest, index)
+            return None if payload is None else BasePiece(digest, index, payload)
         case PieceRequest(sid=sid, of=of, index=index):
             return _sum_piece(state, sid, of, index)
-
-
-def _base_piece(state: State, digest: bytes, index: int) -> BasePiece | None:
-    payload = state.base_piece(digest, index)
-    return None if payload is None else BasePiece(digest, index, payload)
 
 
 def _sum_piece(state: State, sid: Sid, of: bytes, index: int) -> Sum | TotalPiece | None:

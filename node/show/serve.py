@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import webbrowser
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from aiohttp import web
@@ -35,7 +35,9 @@ async def _serve(runs: Sequence[RunFolder], listener: socket.socket, url: str, *
     app = web.Application()
     app.add_routes(first.routes)
     for place, page in enumerate(pages, 1):
-        app.add_subapp(f"/{place}", _below(page.routes))
+        below = web.Application()
+        below.add_routes(page.routes)
+        app.add_subapp(f"/{place}", below)
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
     await web.SockSite(runner, listener, backlog=BACKLOG).start()
@@ -47,12 +49,6 @@ async def _serve(runs: Sequence[RunFolder], listener: socket.socket, url: str, *
     await _told_to_end()
     await asyncio.gather(*(page.close() for page in {first, *pages}))
     await runner.cleanup()
-
-
-def _below(routes: Iterable[web.RouteDef]) -> web.Application:
-    app = web.Application()
-    app.add_routes(routes)
-    return app
 
 
 async def _told_to_end() -> None:

@@ -104,16 +104,13 @@ class Database:
         (found,) = self._connection.execute("pragma quick_check(1)").fetchone()
         if found != "ok":
             raise ConfigError(_lost(self._path, "is damaged"))
-        if version == _VERSION and not self._has("terms"):
+        query = "select count(*) from sqlite_master where type = 'table' and name = 'terms'"
+        (terms,) = self._connection.execute(query).fetchone()
+        if version == _VERSION and not terms:
             with self.step() as connection:
                 connection.execute(_TERMS)
         self.version: int = version
         """The file's version. An older one needs `upgrade` before use."""
-
-    def _has(self, table: str) -> bool:
-        query = "select count(*) from sqlite_master where type = 'table' and name = ?"
-        (found,) = self._connection.execute(query, (table,)).fetchone()
-        return bool(found)
 
     @property
     def is_older(self) -> bool:

@@ -105,6 +105,12 @@ def sync(path: Path, disk: Disk = DISK) -> None:
         os.close(descriptor)
 
 
+def begins_with(path: Path, beginning: bytes) -> bool:
+    """Whether a file begins so: whether it is one that a node's own command wrote."""
+    with path.open("rb") as file:
+        return file.read(len(beginning)) == beginning
+
+
 def tidy(folder: Path, names: Collection[str]) -> None:
     """Removes temporary files that a kill left, for files of these names. No process may be writing them."""
     for path in folder.iterdir():

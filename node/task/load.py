@@ -86,8 +86,9 @@ def _to_blame(table: Mapping[str, Any], overrides: Sequence[Override], complaint
     return blamed
 
 
-def overridden(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Applies every `section.key=value` to `table`, returns it. ConfigError for a malformed override."""
+def overridden(overrides: Sequence[str]) -> dict[str, Any]:
+    """Returns the table that each `section.key=value` changes. ConfigError for a malformed override."""
+    table: dict[str, Any] = {}
     for override in overrides:
         apply_override(table, parse_override(override, "--set"))
     return table

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from node.errors import ConfigError, shown
 from node.task.round_length import replaced_length
-from node.task.step_defaults import StepDefaults, step_defaults
+from node.task.step_defaults import step_defaults
 
 if TYPE_CHECKING:
     from node.task.sections import Task
@@ -153,7 +153,8 @@ def _with_batch(task: Task, table: Mapping[str, object]) -> Task:
     if batch is None:
         batch = float(found.expected_batch) if q is None else q * known
     steps = train.steps or found.steps
-    report_every = min(steps, train.report_every or _reports(steps, found))
+    usual = found.report_every if steps == found.steps else max(1, steps // 20)
+    report_every = min(steps, train.report_every or usual)
     return replace(
         task,
         train=replace(
@@ -175,11 +176,6 @@ def _with_batch(task: Task, table: Mapping[str, object]) -> Task:
             else found.clipping_radius,
         ),
     )
-
-
-def _reports(steps: int, found: StepDefaults) -> int:
-    """Returns the table's `report_every` for its number of steps; for another number a twentieth of it."""
-    return found.report_every if steps == found.steps else max(1, steps // 20)
 
 
 def _expected_rows(task: Task) -> int | None:

@@ -66,7 +66,8 @@ async def live(
     tracker, clocks = Tracker(key, options.min_peers, allow, named), ClockNotices()
     endpoint = endpoint_of(listener, options.listen)
     bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
-    access = access_of(endpoint, bound, where, lambda: _token(options))
+    kept = options.page_token  # without such a file only the terminal shows the token
+    access = access_of(endpoint, bound, where, lambda: new_token() if kept is None else kept_token(kept))
 
     def send(what: Send) -> None:
         if isinstance(what.to, str) and what.to:
@@ -85,7 +86,9 @@ async def live(
 
     def tell(notices: Sequence[Noticed]) -> None:
         for each in notices:
-            _tell(each, tracker.peers, source, log)
+            source.remark(each.text)
+            print(f"{each.text}; {tracker.peers} here", flush=True)
+            log_notice(log, each.notice, each.text)
 
     def look() -> None:
         tell(clocks.since(tracker.clocks.set_s, tracker.clocks.ahead))
@@ -137,18 +140,6 @@ def _introduce(options: TrackerOptions, key: NodeKey, endpoint: str, access: Acc
     print(f"nodes come with: --tracker {key.public.hex()}@{where}", flush=True)
     print(f"links: {protection(options.tls, endpoint)}", flush=True)
     print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
-
-
-def _tell(told: Noticed, here: int, source: TrackerViewSource, log: Log) -> None:
-    """Reports a notice on the terminal, on the page, and in the log."""
-    source.remark(told.text)
-    print(f"{told.text}; {here} here", flush=True)
-    log_notice(log, told.notice, told.text)
-
-
-def _token(options: TrackerOptions) -> str:
-    """Returns the page's token: from the --page-token file, else a new one that only the terminal shows."""
-    return new_token() if options.page_token is None else kept_token(options.page_token)
 
 
 def _about(options: TrackerOptions, key: NodeKey, endpoint: str, listed: int) -> dict[str, str]:

@@ -30,7 +30,11 @@ class BatchNorms:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        named = {name: layer for name, layer in model.named_modules() if _keeps_statistics(layer)}
+        named = {
+            name: layer
+            for name, layer in model.named_modules()
+            if isinstance(layer, _NormBase) and layer.running_mean is not None
+        }
         self._fixed = {name: layer for name, layer in named.items() if not _is_trained(model, name)}
         self._estimated = {
             name: layer
@@ -75,10 +79,6 @@ class BatchNorms:
             for name, layer in self._estimated.items():
                 layer.momentum = momenta[name]
             self._model.eval()
-
-
-def _keeps_statistics(layer: nn.Module) -> bool:
-    return isinstance(layer, _NormBase) and layer.running_mean is not None
 
 
 def _is_trained(model: nn.Module, name: str) -> bool:

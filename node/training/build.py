@@ -13,8 +13,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from mechanisms.gradients.side_effects import in_eval_mode
 from node.data.dataset import Dataset
 from node.errors import ConfigError, shown
-from node.task import import_path
-from node.task.import_path import told
+from node.task.import_path import import_class, told
 from node.task.sections import ModelSection, Task
 from node.training.initial_weights import load_weights
 from node.training.parameter_scope import plain_tensors
@@ -24,11 +23,6 @@ _KINDS = (  # types of buffers that numpy and a model file support too
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
     *(torch.float16, torch.float32, torch.float64),
 )
-
-
-def import_class(path: str) -> type:
-    """Returns the class that `path`, "package.module:Class", names; raises ConfigError."""
-    return import_path.import_class(path)
 
 
 def build_model(task: Task, dataset: Dataset) -> nn.Module:
@@ -96,7 +90,8 @@ def _check_fit(model: nn.Module, section: ModelSection, dataset: Dataset, loss: 
     rows = dataset.train_x[:2]  # (2, ...)
     shape = " x ".join(map(str, rows.shape[1:]))
     try:
-        outputs = _answer(model, rows)
+        with in_eval_mode(model), torch.inference_mode():
+            outputs = model(rows)
     except Exception as error:  # a user's model may raise anything
         raise ConfigError(
             f"model {section.cls} does not take rows of {shape} features: {told(error)}; change "
@@ -122,9 +117,3 @@ def _check_outputs(outputs: object, section: ModelSection, classes: int | None, 
             f"model {section.cls} answers {rows} rows with shape {got}; allowed: {wanted}; change "
             "model.args or the target"
         )
-
-
-def _answer(model: nn.Module, rows: torch.Tensor) -> object:
-    """Returns the outputs of `model` in eval mode, and restores its mode."""
-    with in_eval_mode(model), torch.inference_mode():
-        return model(rows)

@@ -245,7 +245,8 @@ class Trainer:
         self._lacks_features = self._body is not None
         two = self._dataset.train_x[:2]
         tried = two if self._body is None else self._body.features(two, None)
-        self._check_loss(tried)
+        if section.loss != "auto":
+            check_loss(section.loss, self._loss, self._outputs(tried), self._dataset.train_y[:2])
         loss, size = self._loss, section.batch_size
         rows = self._dataset if self._body is None else replace(self._dataset, train_x=tried)
         self._tried = rows
@@ -274,12 +275,6 @@ class Trainer:
         self._dataset = replace(data, train_x=train, test_x=test)
         self._steps.use(self._dataset)
         self._lacks_features = False
-
-    def _check_loss(self, rows: torch.Tensor) -> None:
-        """Tries a user-defined loss on two rows."""
-        if self._section.loss != "auto":
-            outputs = self._outputs(rows)
-            check_loss(self._section.loss, self._loss, outputs, self._dataset.train_y[:2])
 
     def vector(self) -> Vector:
         """Returns a copy of the model's current parameters (d,)."""

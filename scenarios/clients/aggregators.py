@@ -12,7 +12,6 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.robust import Updates
 from mechanisms.servers.server import (
-    ALL_AT_STAKE,
     Federation,
     Indices,
     PlainTraining,
@@ -56,17 +55,12 @@ class Aggregated(PlainTraining):
         """The number of clients of a round."""
         if self.clients_per_round is None:
             return self.federation.clients
-        return client_count("clients_per_round", self.clients_per_round, self.federation)
+        return client_count(self.clients_per_round, self.federation)
 
     @property
     def name(self) -> str:
         """The name in results."""
         return self.path.rpartition(":")[2]
-
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return ALL_AT_STAKE
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
         """Samples `chosen` of them."""

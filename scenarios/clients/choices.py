@@ -17,7 +17,7 @@ from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.servers.server import Federation, ServerMechanism
 from node.data.partition import RowNumbers
 from node.errors import ConfigError, reason, shown
-from node.training.build import import_class
+from node.task.import_path import import_class
 from scenarios.data import partitions
 from scenarios.data.dataset import Dataset
 from scenarios.data.own import DataName, name_of

@@ -109,7 +109,7 @@ class StudyRun:
 
 def judged(study: Study, request: Request) -> StudyRun:
     """The run that a request asks for. Raises ConfigError, also where a data set is missing or damaged."""
-    table = overridden({}, request.overrides or ())
+    table = overridden(request.overrides or ())
     own = read_section(StudySection, "scenario", table.pop("scenario", {}))
     ray = read_section(RaySection, "ray", table.pop("ray", {}))
     engine = chosen_engine(request, ray, "inline")

@@ -16,7 +16,7 @@ from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
 from mechanisms.noise.randomness import SeededWords, Words
 from node.data.partition import RowNumbers
 from node.errors import ConfigError, reason, shown
-from node.training.build import import_class
+from node.task.import_path import import_class
 from scenarios.study.cells import Fact
 from scenarios.vertical.parties import LabelSource, Protect, as_they_are
 from scenarios.vertical.wide_deep import SCALARS

@@ -38,7 +38,9 @@ def read_table(
     no finite number, or a name is not there.
     """
     if kind_of(path) != "npz":
-        return _read_columns(path, features, target, drawing)
+        from node.data.files.csv_and_parquet import read_frame  # noqa: PLC0415 - pyarrow: loaded only if needed
+
+        return table_of(read_frame(path, None, drawing=drawing), features, target)
     try:
         return _read_npz(path, features, target, drawing)
     except (OSError, EOFError, ValueError, MemoryError, zlib.error) as error:
@@ -47,15 +49,6 @@ def read_table(
 
 def _fail(path: Path, text: str) -> NoReturn:
     raise ConfigError(f"data file {shown(str(path))}{text}")
-
-
-def _read_columns(
-    path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None
-) -> Rows:
-    """Reads the table in a CSV or Parquet file; only the columns in use need to be numbers."""
-    from node.data.files.csv_and_parquet import read_frame  # noqa: PLC0415 - pyarrow: loaded only if needed
-
-    return table_of(read_frame(path, None, drawing=drawing), features, target)
 
 
 def target_in(frame: Frame, target: str | None) -> str:

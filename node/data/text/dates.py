@@ -89,17 +89,15 @@ def hours(word: str) -> float | None:
 def _day(found: re.Match[str], year: str, month: str, day: str) -> float | None:
     if len(year) not in (2, _LONGEST_YEAR):
         return None
-    full = int(year) if len(year) == _LONGEST_YEAR else _in_century(int(year))
+    full = int(year)
+    if len(year) < _LONGEST_YEAR:
+        full += 1900 if full >= _CENTURY_FROM else 2000
     try:
         midnight = datetime(full, int(month), int(day), tzinfo=UTC)
     except ValueError:
         return None
     clock = 0.0 if found[5] is None else _hours(found[5], found[6], found[7], found[8])
     return None if clock is None else midnight.timestamp() / _DAY_S + clock / 24
-
-
-def _in_century(year: int) -> int:
-    return year + (1900 if year >= _CENTURY_FROM else 2000)
 
 
 def _hours(hour: str, minute: str, second: str | None, half: str | None) -> float | None:

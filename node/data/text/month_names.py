@@ -73,7 +73,8 @@ def named_date(word: str) -> NamedDate | None:
     """Returns the parts of a word with the form of a date with a name in it, of any language; else None."""
     if len(word) > _LONGEST or not any(map(str.isdigit, word)):
         return None
-    bare = _plain(word)
+    parts = unicodedata.normalize("NFKD", word.casefold())
+    bare = "".join(part for part in parts if not unicodedata.combining(part))
     for form in _FORMS:
         found = form.fullmatch(bare)
         if found is not None:
@@ -92,8 +93,3 @@ def numbered(word: str, language: Months) -> str | None:
     if found is None or number is None:
         return None
     return f"{found.day}.{number}.{found.year} {found.time}".rstrip()
-
-
-def _plain(word: str) -> str:
-    parts = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(part for part in parts if not unicodedata.combining(part))

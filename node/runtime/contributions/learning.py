@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import nn
 
@@ -16,8 +16,14 @@ from node.errors import ConfigError
 from node.runtime.contributions.contribution import Contribution
 from node.runtime.contributions.loss_gate import check_loss_gate
 from node.runtime.contributions.metric_notes import swarm_metric_words
-from node.runtime.contributions.metric_of_all import Counted, NoMetric, SwarmMetric
-from node.runtime.contributions.noised_metric import DigitWords, NoisedCounts, RingWords
+from node.runtime.contributions.metric_of_all import (
+    Counted,
+    DigitWords,
+    Noise,
+    NoMetric,
+    RingWords,
+    SwarmMetric,
+)
 from node.runtime.contributions.steps import Steps
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import make_weighting
@@ -26,7 +32,6 @@ from node.storage.state import State
 from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import Task
 from node.training.build import build_model
-from node.training.figures.noised_tallies import noised
 from node.training.figures.tallies import make_tally
 from node.training.step_trainer import StepTrainer
 from node.training.trainer import Shapes, Trainer, make_trainer, shapes
@@ -113,27 +118,25 @@ def make_swarm_metric(
     section, noise = task.aggregation, noise_of_counts(mechanism)
     if section.swarm_metric == "none":
         return NoMetric()
-    exact = make_tally(section.swarm_metric, dataset, has_schema=task.data.schema is not None)
+    tally = make_tally(section.swarm_metric, dataset, has_schema=task.data.schema is not None)
     if noise is None:
         if bound is None:
             raise ValueError("sums of whole numbers have counts with noise alone")
-        return Counted(exact, section.swarm_metric_every, bound, trainer.outputs, dataset.validates)
-    tally = noised(exact)
+        words = DigitWords.of_tally(tally, bound)
+        return Counted(tally, section.swarm_metric_every, words, trainer.outputs, dataset.validates)
+    tally = replace(tally, noised=True)
     try:
         grid = CountGrid(noise, tally.sensitivity, MAX_MEMBERS)
     except ValueError as error:
         raise ConfigError(f"aggregation.swarm_metric = {section.swarm_metric!r}: {error}") from None
     plan, of = task.step_plan, dataset.together
-    return NoisedCounts(
-        exact=exact,
-        tally=tally,
-        grid=grid,
-        every=section.swarm_metric_every * (1 if plan is None else plan.report_every),
-        carrier=RingWords(tally.size) if bound is None else DigitWords(tally.size, bound),
-        outputs=trainer.outputs_by_row,
-        noise=SystemWords(entropy),
-        shows_own=dataset.validates,
-        persons=None if of is None else of.test.numpy(),
+    return Counted(
+        tally,
+        section.swarm_metric_every * (1 if plan is None else plan.report_every),
+        RingWords(tally.size) if bound is None else DigitWords.of_tally(tally, bound),
+        trainer.outputs_by_row,
+        dataset.validates,
+        Noise(grid, SystemWords(entropy), None if of is None else of.test.numpy()),
     )
 
 

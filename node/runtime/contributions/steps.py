@@ -12,7 +12,7 @@ In a run of steps a node waits for the disk once per step, for the step's vote a
 A charge and a vote are on disk before anything beyond their bar leaves. So no release leaves without its vote
 and its charge, no vote is stored without its charge, and a crash leaves at most one unused charge.
 
-If the task has a metric of all members (`noised_metric`), the offers of a round's last step contain counts,
+If the task has a metric of all members (`metric_of_all`), the offers of a round's last step contain counts,
 and the charge of such an offer has one release more. After a sum that failed, the next offer has new noise in
 its counts, too, and is charged for them again.
 """

@@ -40,7 +40,7 @@ from mechanisms.units import noun_of
 from node.errors import ConfigError, reason, shown
 from node.storage.records import Receipt
 from node.task.import_path import import_object
-from node.task.sections import StepPlan, Task
+from node.task.sections import Task
 from protocol.wire.limits import MAX_MEMBERS
 
 if TYPE_CHECKING:  # loads torch, which a tracker does not need
@@ -123,10 +123,10 @@ def _count_plan(task: Task) -> CountPlan | None:
 
     In a run of steps a failed sum is repeated with new counts: for that it reserves one in 25 more.
     """
-    section = task.aggregation
+    section, plan = task.aggregation, task.step_plan
     if not task.counts_with_noise:
         return None
-    sums, reserve = (task.train.rounds, 0) if task.step_plan is None else (_whole_rounds(task.step_plan), 25)
+    sums, reserve = (task.train.rounds, 0) if plan is None else (plan.steps // plan.report_every, 25)
     planned = sums // section.swarm_metric_every
     if not planned:
         raise ConfigError(
@@ -134,10 +134,6 @@ def _count_plan(task: Task) -> CountPlan | None:
             f"nothing would ever be counted; allowed: at most {sums}"
         )
     return CountPlan(task.privacy.metric_share, planned + (-(-planned // reserve) if reserve else 0))
-
-
-def _whole_rounds(plan: StepPlan) -> int:
-    return plan.steps // plan.report_every
 
 
 def offer_bound(task: Task, mechanism: Mechanism) -> float:

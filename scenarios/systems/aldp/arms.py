@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from node.task.import_path import import_class
 from node.task.load import load_task
-from node.training.build import import_class
 from scenarios.study.arms import Arm, Factors, Where
 from scenarios.swarms.cells import SwarmCell, changed_task
 from scenarios.swarms.share_errors import ShareErrorCell

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from node.task.import_path import import_class
 from node.task.rules import read_section
 from node.task.sections import ModelSection, PrivacySection, TrainSection
-from node.training.build import import_class
 from scenarios.inference.inversion import InversionCell
 from scenarios.inference.membership import MembershipCell
 from scenarios.inference.property import FEATURES, PropertyCell

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, privacy_spent
-from mechanisms.servers.dp_fedavg import ONE_USER
 from mechanisms.servers.dp_fedavg_book import ZEROED_USER
+from mechanisms.servers.server import ONE_USER
 from scenarios.catalogue import SCENARIOS
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Verdict

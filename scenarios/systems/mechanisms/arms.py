@@ -15,9 +15,9 @@ from typing import Any
 from mechanisms.servers.nbafl import constant_of
 from mechanisms.servers.server import Federation
 from node.errors import ConfigError
+from node.task.import_path import import_class
 from node.task.load import load_task
 from node.task.sections import ModelSection
-from node.training.build import import_class
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.arms import Arm, Where

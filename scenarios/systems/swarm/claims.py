@@ -80,7 +80,7 @@ def plan(request: Request) -> SwarmConfiguration:
 
 def _engine(request: Request) -> EngineChoice:
     mine = [override for override in request.overrides or () if _is_of_ray(override)]
-    section = read_section(RaySection, "ray", overridden({}, mine).get("ray", {}))
+    section = read_section(RaySection, "ray", overridden(mine).get("ray", {}))
     return chosen_engine(request, section, "processes")
 
 

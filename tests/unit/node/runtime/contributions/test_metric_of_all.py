@@ -10,9 +10,10 @@ import torch
 from node.errors import ConfigError
 from node.runtime.contributions.metric_of_all import (
     DIGIT,
+    STAMP_DIGITS,
     Counted,
+    DigitWords,
     NoMetric,
-    digits_for,
     digits_of,
     numbers_of,
 )
@@ -41,7 +42,8 @@ def rows(seed, count, weight=1):
 
 
 def member(seed, count=50, bound=4.0, every=EVERY):
-    return Counted(Confusion(3, ()), every, bound, lambda _: rows(seed, count))
+    tally = Confusion(3, ())
+    return Counted(tally, every, DigitWords.of_tally(tally, bound), lambda _: rows(seed, count))
 
 
 def words_of(members, base=BASE):
@@ -69,29 +71,20 @@ def test_all_members_read_the_metric_of_all_rows_and_their_own(count, bound):
 @pytest.mark.parametrize("bound", [4.0, 0.3])
 def test_the_largest_counts_of_the_largest_group_are_exact(tally, bound):
     """Every digit is the largest one, which is the worst case for float32 and for fixed point."""
-    digits = digits_for(tally.largest)
-    counts = np.full(tally.size, tally.largest)
-    one = Counted(tally, EVERY, bound, lambda _: (torch.zeros(1), torch.zeros(1)))
-    assert digits_of(counts, digits).max() == DIGIT - 1
-    word = np.float32((DIGIT - 1) / DIGIT * float(one._one))
-    mean = mean_of([np.full(digits * tally.size, word)] * MAX_MEMBERS, bound)
-    exact = mean.astype(np.float64) * (MAX_MEMBERS * DIGIT / float(one._one))
+    carrier, counts = DigitWords.of_tally(tally, bound), np.full(tally.size, float(DIGIT**tally.digits - 1))
+    words = carrier.words(DIGIT**STAMP_DIGITS - 1, counts)
+    assert np.array_equal(words, carrier.words(DIGIT**STAMP_DIGITS - 1, 2 * counts)), "more is cut"
+    assert np.unique(words).tolist() == [np.float32((DIGIT - 1) / DIGIT * carrier.one)]
+    mean = mean_of([words] * MAX_MEMBERS, bound)
+    exact = mean.astype(np.float64) * (MAX_MEMBERS * DIGIT / carrier.one)
     assert np.abs(exact - np.rint(exact)).max() < 0.2
-    assert (numbers_of(np.rint(exact).astype(np.int64), digits) == MAX_MEMBERS * counts).all()
+    assert (carrier.total(mean, MAX_MEMBERS).units == MAX_MEMBERS * counts).all()
 
 
 def test_digits_and_numbers():
-    assert [digits_for(largest) for largest in (4095, 4096, 2**24 - 1, 2**48 - 1)] == [1, 2, 2, 4]
     numbers = np.array([0, 1, 4095, 4096, 2**24 - 1])
     assert digits_of(numbers, 2).tolist() == [0, 0, 1, 0, 4095, 0, 0, 1, 4095, 4095]
     assert (numbers_of(digits_of(numbers, 2) * 3, 2) == 3 * numbers).all()
-
-
-def test_only_sums_that_are_due_have_counts():
-    one = member(1)
-    assert [at for at in range(12) if one.is_due(at)] == [4, 9], "the sums that make generations 5 and 10"
-    assert len(one.empty()) == one.slots
-    assert not one.empty().any()
 
 
 @pytest.mark.parametrize("word", [-0.5, 0.5 / DIGIT, -1.0])

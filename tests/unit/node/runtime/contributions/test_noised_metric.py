@@ -11,8 +11,7 @@ from mechanisms.mechanism import CountPlan
 from mechanisms.noised_counts import CountGrid, CountNoise
 from mechanisms.updates.record import dp_sgd
 from node.errors import ConfigError
-from node.runtime.contributions.metric_of_all import DIGIT
-from node.runtime.contributions.noised_metric import DigitWords, NoisedCounts, RingWords
+from node.runtime.contributions.metric_of_all import DIGIT, Counted, DigitWords, Noise, RingWords
 from node.runtime.privacy.budget import (
     affordable_counts,
     affordable_steps,
@@ -24,8 +23,7 @@ from node.storage.plain import restored
 from node.storage.records import SwarmFigure
 from node.task.load import load_task
 from node.training.figures.metric_words import swarm_text
-from node.training.figures.noised_tallies import noised
-from node.training.figures.tallies import Recalls
+from node.training.figures.tallies import Recalls, Scores
 from protocol.actions import Failed, Reason
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
@@ -39,36 +37,47 @@ from tests.unit.node.sums import mean_of
 STEPS, RECORDS = "distributed-dp-sgd", "dp-sgd"
 METRIC = ("aggregation.swarm_metric=sums", "aggregation.swarm_metric_every=1")
 BASE, NOWHERE = Base(9, bytes(32), 3, bytes(32)), np.zeros(1, np.float32)
-EXACT = Recalls(3)
+TALLY = Recalls(3, noised=True)
+GRID = CountGrid(CountNoise(4.0, 5, 2), 1.0, MAX_MEMBERS)
 OTHERS = ("ldp", "aldp", "package.module:Class")
 
 
 def member(seed, carrier, every=5, count=4000):
-    grid = CountGrid(CountNoise(4.0, 5, 2), 1.0, MAX_MEMBERS)
     data = rows(seed, count, weight=2)
-    return NoisedCounts(EXACT, noised(EXACT), grid, every, carrier, lambda _: data, noise_words(seed))
+    return Counted(TALLY, every, carrier, lambda _: data, noise=Noise(GRID, noise_words(seed)))
 
 
 def test_rows_that_are_too_few_for_a_figure_count_with_the_others():
     """The others' figure has them, and there is none of their own."""
-    grid = CountGrid(CountNoise(4.0, 5, 2), 1.0, MAX_MEMBERS)
-    data, carrier = rows(0, 4000, weight=2), RingWords(EXACT.size)
-    tally = noised(EXACT)
-    one = NoisedCounts(EXACT, tally, grid, 5, carrier, lambda _: data, noise_words(0), shows_own=False)
+    data, carrier = rows(0, 4000, weight=2), RingWords(TALLY.size)
+    one = Counted(TALLY, 5, carrier, lambda _: data, shows_own=False, noise=Noise(GRID, noise_words(0)))
     found = one.read(BASE, one.words(BASE, NOWHERE), 1)
     assert found.rows == pytest.approx(4000, rel=0.1)
     assert found.mine is None
 
 
+def test_scores_have_coarser_steps_under_noise_and_finer_ones_for_a_node_s_own_figure():
+    """A row of either class, in neighbouring fine steps of one coarse step: a tie for the others alone."""
+    tally = Scores((), noised=True)
+    data = torch.tensor([[0.01], [0.06]] * 4000), torch.tensor([0, 1] * 4000)
+    noise = Noise(GRID, noise_words(0))
+    one = Counted(tally, 5, RingWords(tally.size), lambda _: data, noise=noise)
+    found = one.read(BASE, one.words(BASE, NOWHERE), 1)
+    assert len(one.empty()) == 1 + 2 * 64
+    assert (replace(tally, noised=False).measured(one._own[1]).metrics["auc"], found.rows > 7000) == (
+        1.0,
+        True,
+    )
+    assert tally.measured(tally.counted(*data)).metrics["auc"] == 0.5
+
+
 def test_each_person_counts_once():
     """Rows 0 to 2999 are of one person each, the other thousand of one person, all of them wrong."""
-    grid, carrier = CountGrid(CountNoise(4.0, 5, 2), 1.0, MAX_MEMBERS), RingWords(EXACT.size)
     outputs, labels = rows(0, 4000, weight=2)
     outputs[3000:] = 1.0 * torch.nn.functional.one_hot((labels[3000:] + 1) % 3, 3)
     persons = np.minimum(np.arange(4000), 3000)
-    one = NoisedCounts(
-        EXACT, noised(EXACT), grid, 5, carrier, lambda _: (outputs, labels), noise_words(0), persons=persons
-    )
+    noise = Noise(GRID, noise_words(0), persons)
+    one = Counted(TALLY, 5, RingWords(TALLY.size), lambda _: (outputs, labels), noise=noise)
     found = one.read(BASE, one.words(BASE, NOWHERE), 1)
     right = (outputs.argmax(1) == labels).double()
     assert found.rows == pytest.approx(3001, abs=60)
@@ -84,7 +93,7 @@ def summed(offers, bound):
     return mean_of(offers, bound)
 
 
-CARRIERS = [(RingWords(EXACT.size), None), (DigitWords(EXACT.size, 4.0), 4.0)]
+CARRIERS = [(RingWords(TALLY.size), None), (DigitWords.of_tally(TALLY, 4.0), 4.0)]
 BOTH = pytest.mark.parametrize(("carrier", "bound"), CARRIERS, ids=["ring", "digits"])
 
 
@@ -109,7 +118,7 @@ def test_all_members_read_about_the_metric_of_all_rows_and_exactly_their_own(car
 @pytest.mark.parametrize("count", [3, MAX_MEMBERS])
 def test_sums_are_exact_whatever_their_sign(carrier, bound, count):
     rng = np.random.default_rng(count)
-    units = [np.rint(rng.normal(0, 2.0**20, EXACT.size)) for _ in range(count)]
+    units = [np.rint(rng.normal(0, 2.0**20, TALLY.size)) for _ in range(count)]
     total = carrier.total(summed([carrier.words(77, one) for one in units], bound), count)
     assert np.array_equal(total.units, np.sum(units, axis=0))
     assert (np.sum(units, axis=0) < 0).any()
@@ -117,7 +126,7 @@ def test_sums_are_exact_whatever_their_sign(carrier, bound, count):
 
 
 def test_digits_are_cut_where_they_have_too_many():
-    carrier = DigitWords(2, 4.0)
+    carrier = DigitWords.of_tally(Recalls(1, noised=True), 4.0)
     most = carrier.total(summed([carrier.words(1, np.array([1e15, -1e15]))] * 3, 4.0), 3)
     assert most.units.tolist() == [3 * (2**35 - 1), -3 * 2**35]
 

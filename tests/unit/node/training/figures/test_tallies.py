@@ -1,6 +1,7 @@
 """Sums of counts give the metrics of all rows, as scikit-learn does; with noise, estimates or none."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,7 @@ from sklearn import metrics as reference
 from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise
 from node.data.dataset import Dataset
 from node.training.figures.metrics import measured
-from node.training.figures.noised_tallies import noised, noised_measure, of_rows
-from node.training.figures.tallies import BINS, Confusion, Errors, Recalls, Scores, make_tally
+from node.training.figures.tallies import BINS, Confusion, Errors, Recalls, Scores, make_tally, with_errors
 from tests.own_data import told
 
 CLASSES = ("accuracy", "balanced-accuracy", "auc")
@@ -184,14 +184,14 @@ def rows(tally, seed, count=60, steep=2.0):
 
 
 def on_grid(tally, outputs, targets, unit):
-    return np.rint(of_rows(tally, outputs, targets) / unit)
+    return np.rint(tally.counted(outputs, targets) / unit)
 
 
 @each_tally
 @pytest.mark.parametrize("unit", [COARSEST, 2.0**-11])
 def test_a_row_moves_the_counts_by_at_most_the_sensitivity(exact, unit):
     """Each row of many is taken out, ordinary and extreme ones; the bound is reached, or almost."""
-    tally, moved = noised(exact), []
+    tally, moved = replace(exact, noised=True), []
     for seed in range(8):
         outputs, targets = rows(exact, seed)
         whole = on_grid(tally, outputs, targets, unit)
@@ -207,7 +207,7 @@ def test_a_row_moves_the_counts_by_at_most_the_sensitivity(exact, unit):
 @each_tally
 def test_a_person_moves_the_counts_by_at_most_the_sensitivity_and_counts_once(exact):
     """Persons with one row to seven are taken out; the sums are of whole units, so differences are exact."""
-    tally, moved = noised(exact), []
+    tally, moved = replace(exact, noised=True), []
     grid = CountGrid(CountNoise(4.0, 5, 2), tally.sensitivity, 64)
     for seed in range(8):
         outputs, targets = rows(exact, seed)
@@ -231,8 +231,8 @@ def test_a_person_moves_the_counts_by_at_most_the_sensitivity_and_counts_once(ex
 
 
 def test_the_sensitivities_are_those_that_are_stated():
-    assert [noised(tally).sensitivity for tally in TALLIES[:3]] == [1.0, 1.0, 1.0]
-    assert noised(TALLIES[3]).sensitivity == pytest.approx(math.sqrt(5) * (1 + 1 / 64))
+    assert [tally.sensitivity for tally in TALLIES[:3]] == [1.0, 1.0, 1.0]
+    assert TALLIES[3].sensitivity == pytest.approx(math.sqrt(5) * (1 + 1 / 64))
 
 
 @each_tally
@@ -242,7 +242,8 @@ def test_without_noise_to_speak_of_the_estimates_are_those_of_all_rows(exact):
         kept = targets.abs() < 4
         outputs, targets = outputs[kept], targets[kept]
         outputs = outputs.clamp(targets - 4, targets + 4)
-    found = noised(exact).estimated(of_rows(noised(exact), outputs, targets), 1e-9)
+    tally = replace(exact, noised=True)
+    found = tally.measured(tally.counted(outputs, targets), 1e-9)
     wanted = exact.measured(exact.counted(outputs, targets))
     assert round(found.rows) == wanted.rows
     for name, value in wanted.metrics.items():
@@ -252,12 +253,12 @@ def test_without_noise_to_speak_of_the_estimates_are_those_of_all_rows(exact):
 @each_tally
 def test_the_error_is_what_the_noise_makes(exact):
     """Of 60 noised sums, the values spread as their stated errors, around the true value."""
-    tally = noised(exact)
+    tally = replace(exact, noised=True)
     outputs, targets = rows(exact, 2, 6000)
-    counts, std = of_rows(tally, outputs, targets), 12.0
-    true = tally.estimated(counts, 1e-9)
+    counts, std = tally.counted(outputs, targets), 12.0
+    true = tally.measured(counts, 1e-9)
     rng = np.random.default_rng(3)
-    found = [noised_measure(tally, counts + rng.normal(0, std, tally.size), std) for _ in range(60)]
+    found = [with_errors(tally, counts + rng.normal(0, std, tally.size), std) for _ in range(60)]
     metric = found[0].headline.metric
     values = np.array([one.headline.value for one in found])
     errors = np.array([one.error for one in found])
@@ -269,34 +270,31 @@ def test_the_error_is_what_the_noise_makes(exact):
 
 @each_tally
 def test_noise_that_drowns_the_rows_leaves_no_figure(exact):
-    tally = noised(exact)
-    counts = of_rows(tally, *rows(exact, 5, 30))
-    assert noised_measure(tally, counts, 1000.0) is None
-    assert noised_measure(tally, np.zeros(tally.size), 1.0) is None
-    assert noised_measure(tally, np.full(tally.size, -50.0), 1.0) is None
+    tally = replace(exact, noised=True)
+    counts = tally.counted(*rows(exact, 5, 30))
+    assert with_errors(tally, counts, 1000.0) is None
+    assert with_errors(tally, np.zeros(tally.size), 1.0) is None
+    assert with_errors(tally, np.full(tally.size, -50.0), 1.0) is None
 
 
 def test_a_value_that_may_be_anything_is_not_shown():
     """About 1000 rows are clear of a noise of 32, but not how much of their spread the model explains."""
-    tally = noised(Errors(2.0))
-    found = noised_measure(tally, np.array([1000.0, 0.0, 110.0, 110.0, 200.0]), 32.0)
+    tally = Errors(2.0, noised=True)
+    found = with_errors(tally, np.array([1000.0, 0.0, 110.0, 110.0, 200.0]), 32.0)
     assert (found.rows, found.headline.metric, found.headline.value) == (1000, "r2", None)
     assert found.error is None
     same = torch.full((5000,), 0.5)
-    equal = tally.estimated(of_rows(tally, same + 0.25, same), 2.0)
+    equal = tally.measured(tally.counted(same + 0.25, same), 2.0)
     assert equal.metrics == {"r2": None, "mae": pytest.approx(0.5)}
+    assert tally.measured(np.array([1000.0, 0.0, 90.0, 50.0, 200.0]), 32.0).metrics["r2"] is None
+    assert tally.measured(np.array([1000.0, 0.0, 900.0, -5.0, 200.0]), 32.0).metrics["r2"] == 1.0
 
 
 def test_a_class_of_which_the_noise_may_have_made_all_rows_counts_as_absent():
-    tally = noised(Recalls(3))
-    found = tally.estimated(np.array([100.0, 200.0, 10.0, 300.0, 600.0, -4.0]), 5.0)
+    tally = Recalls(3, noised=True)
+    found = tally.measured(np.array([100.0, 200.0, 10.0, 300.0, 600.0, -4.0]), 5.0)
     assert found.by_class.tolist() == [400, 800, 0]
     assert found.metrics["balanced-accuracy"] == pytest.approx(0.75)
     assert found.rows == 1206
-    bounded = noised(Recalls(2)).estimated(np.array([-30.0, -20.0, 500.0, 400.0]), 8.0)
+    bounded = Recalls(2, noised=True).measured(np.array([-30.0, -20.0, 500.0, 400.0]), 8.0)
     assert bounded.metrics == {"accuracy": 1.0, "balanced-accuracy": 1.0}
-
-
-def test_a_tally_of_unknown_sensitivity_is_refused():
-    with pytest.raises(TypeError, match="has no counts with a known sensitivity"):
-        noised(object())
