@@ -29,9 +29,7 @@ from mechanisms.arguments import at_least_zero, count
 from mechanisms.gradients.objective import Loss
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
-from node.training.build import build
 from node.training.trainer import read_vector, shapes, split_vector
-from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.digests import salt_of
@@ -185,12 +183,12 @@ class InversionCell(AttackCell):
 
     def check(self, room: Room) -> None:
         """Raise ConfigError unless model and mechanism can be made."""
-        self.mechanism(self._model(room.dataset(self.dataset, self.seed)), self.rows)
+        self.mechanism(self.built(room.dataset(self.dataset, self.seed)), self.rows)
 
     def replay(self, room: Room) -> Outcome:
         """Run the attack in this process, with noise from the seed."""
         begun, dataset = time.perf_counter(), room.dataset(self.dataset, self.seed)
-        model = self._model(dataset)
+        model = self.built(dataset)
         mechanism = self.mechanism(model, self.rows)
         with one_thread():
             found = [self._inverted(dataset, model, mechanism, target) for target in range(self.targets)]
@@ -199,9 +197,6 @@ class InversionCell(AttackCell):
         pictures = {TRUTH: _pixels(found[0].truth), FOUND: _pixels(found[0].found)}
         facts = {**protection_facts(mechanism), **figures(found)}
         return Outcome((figure,), facts, time.perf_counter() - begun, pictures)
-
-    def _model(self, dataset: Dataset) -> nn.Module:
-        return build(self.model, self.seed, node_rows(dataset, np.arange(1)))
 
     def _inverted(self, dataset: Dataset, model: nn.Module, mechanism: Mechanism, target: int) -> Inverted:
         """Attack the first row of an order that is the same in all arms."""
