@@ -17,8 +17,9 @@ from scenarios.runs.request import ENGINES, OPTIONS, StudyRun, described, judged
 from scenarios.study.cells import Cell, Shelf
 from scenarios.study.common_tables import common_tables
 from scenarios.study.comparison import METHOD
-from scenarios.study.plots import usual_charts, usual_headline, usual_tables
+from scenarios.study.plots import usual_charts, usual_headline
 from scenarios.study.sweep import Study, Sweep, arms_json, collect, stored, substitutions
+from scenarios.study.tables import usual_tables
 from scenarios.study.targets import targets_json
 
 
