@@ -48,10 +48,6 @@ class SwarmPlan:
         """The folder of peer number `peer`, from 0."""
         return self.folder / "peers" / str(peer)
 
-    def batch_seed(self, peer: int) -> int:
-        """The seed of a peer's batch order; its baseline uses the same."""
-        return batch_seed(self.task, self.peers, peer)
-
     @property
     def stall_s(self) -> float:
         """Seconds that no round can exceed: all waits of a node are capped, the margin is for training."""
@@ -60,7 +56,7 @@ class SwarmPlan:
 
 
 def batch_seed(task: Task, peers: int, peer: int) -> int:
-    """The seed of a peer's batch order, different for all peers and seeds of the task."""
+    """The seed of a peer's batch order, different for all peers and seeds of the task; its baseline's too."""
     return task.task.seed * peers + peer
 
 
@@ -145,7 +141,7 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
         wait_s=0.0,
         alone_s=0.0,
         out=plan.peer_folder(peer),
-        seed=plan.batch_seed(peer),
+        seed=batch_seed(plan.task, plan.peers, peer),
     )
 
 
@@ -163,17 +159,13 @@ def _watch(plan: SwarmPlan, children: Children, tell: Tell) -> None:
             seen = [by_round((*old, *new)) for old, new in zip(seen, fresh, strict=True)]
             tell([PeerProgress.of(rounds) for rounds in seen])
         if running and time.monotonic() - last_news_s > plan.stall_s:
-            raise UserError(_stalled(plan, seen))
+            ended = min(rounds[-1].round if rounds else 0 for rounds in seen)
+            raise UserError(
+                f"no peer has ended a round for {plan.stall_s:.0f} s (round {ended} of {plan.rounds}); "
+                f"see the logs in {plan.folder / 'peers'}"
+            )
         if running:
             children.wait(POLL_S)
-
-
-def _stalled(plan: SwarmPlan, seen: list[tuple[Record, ...]]) -> str:
-    ended = min(rounds[-1].round if rounds else 0 for rounds in seen)
-    return (
-        f"no peer has ended a round for {plan.stall_s:.0f} s (round {ended} of {plan.rounds}); "
-        f"see the logs in {plan.folder / 'peers'}"
-    )
 
 
 def _peer_run(plan: SwarmPlan, peer: int) -> PeerRun:
