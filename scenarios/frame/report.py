@@ -50,7 +50,7 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
         claims="\n".join(_claim(claim) for claim in judged),
         holding=holding(judged),
         method=f"<p class='how'>{escape(ended.method)}</p>" if ended.method else "",
-        tables="\n".join(_table(table) for table in tables),
+        tables="\n".join(f"<div class='scroll'>{_bare(table)}</div>" for table in tables),
         configuration=_configuration(ended.configuration),
         command=escape(ended.command),
         versions=_definitions({**ended.versions, "started": ended.started, "seconds": figure(ended.seconds)}),
@@ -183,19 +183,12 @@ def _chart(chart: Chart) -> str:
 
 def _claim(claim: Judged) -> str:
     kind, mark, word = ("holds", "✓", "holds") if claim.verdict.holds else ("fails", "✗", "does not hold")
+    badge = " <small>identity</small>" if claim.kind == "identity" else ""
     return (
         f"<li class='{kind}'><span class='mark' role='img' aria-label='{word}'>{mark}</span>"
-        f"<div><strong>{escape(claim.name)}</strong>{_badge(claim)}"
+        f"<div><strong>{escape(claim.name)}</strong>{badge}"
         f"<span class='numbers'>{escape(numbers(claim.verdict))}</span></div></li>"
     )
-
-
-def _badge(claim: Judged) -> str:
-    return " <small>identity</small>" if claim.kind == "identity" else ""
-
-
-def _table(table: Table) -> str:
-    return f"<div class='scroll'>{_bare(table)}</div>"
 
 
 def _bare(table: Table) -> str:

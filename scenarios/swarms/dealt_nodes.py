@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -57,11 +56,7 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
 
 def dealt_to(cell: PeersCell, dataset: Dataset) -> list[Dataset]:
     """Each peer's rows, with the common test rows."""
-    parts = parts_of(dataset, cell.peers, cell.seed)
-    return [
-        replace(dataset, train_x=dataset.train_x[part], train_y=dataset.train_y[part], clients=None)
-        for part in parts
-    ]
+    return [dataset.only(part) for part in parts_of(dataset, cell.peers, cell.seed)]
 
 
 def recorded(entry: Record, measure: str) -> float | None:
