@@ -105,8 +105,8 @@ def is_finished(plan: SwarmPlan) -> bool:
 
 
 def _start(plan: SwarmPlan, children: Children) -> None:
-    with _listeners(plan.peers) as sockets:
-        endpoints = tuple(f"{HOST}:{listener.getsockname()[1]}" for listener in sockets)
+    with listeners(plan.peers) as sockets:
+        endpoints = endpoints_of(sockets)
         for peer, listener in enumerate(sockets):
             log = plan.peer_folder(peer) / "log.txt"
             options = node_options(plan, peer, endpoints)
@@ -118,7 +118,7 @@ def _start(plan: SwarmPlan, children: Children) -> None:
 
 
 @contextmanager
-def _listeners(count: int) -> Iterator[list[socket.socket]]:
+def listeners(count: int) -> Iterator[list[socket.socket]]:
     """Listening sockets on free ports, bound before any peer starts, so that no port is lost in between."""
     with ExitStack() as stack:
         sockets = [
@@ -128,6 +128,11 @@ def _listeners(count: int) -> Iterator[list[socket.socket]]:
             listener.bind((HOST, 0))
             listener.listen(BACKLOG)
         yield sockets
+
+
+def endpoints_of(sockets: Sequence[socket.socket]) -> tuple[str, ...]:
+    """Where sockets of this machine listen."""
+    return tuple(f"{HOST}:{listener.getsockname()[1]}" for listener in sockets)
 
 
 def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> NodeOptions:
