@@ -42,7 +42,7 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
     return PAGE.format(
         policy=escape(POLICY),
         title=escape(f"Murmuration: scenario {ended.name}"),
-        style=_tokens() + _asset("report.css"),
+        style=_asset("node", "tokens.css") + _asset("scenarios", "report.css"),  # one look with a node's page
         name=escape(ended.name),
         headline=escape(ended.headline),
         note=f"<p class='note'>{escape(ended.note)}</p>" if ended.note else "",
@@ -56,7 +56,7 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
         versions=_definitions({**ended.versions, "started": ended.started, "seconds": figure(ended.seconds)}),
         data=script_json([asdict(replace(chart, under=None)) for chart in charts]),
         plotly=get_plotlyjs(),
-        script=_asset("report.js"),
+        script=_asset("scenarios", "report.js"),
     )
 
 
@@ -160,13 +160,8 @@ def figure(value: float | int | str | None) -> str:
             return str(value)
 
 
-def _tokens() -> str:
-    """The style sheet that a report shares with a node's page."""
-    return resources.files("node").joinpath("assets", "tokens.css").read_text("utf-8")
-
-
-def _asset(name: str) -> str:
-    return resources.files("scenarios").joinpath("assets", name).read_text("utf-8")
+def _asset(package: str, name: str) -> str:
+    return resources.files(package).joinpath("assets", name).read_text("utf-8")
 
 
 def _chart(chart: Chart) -> str:

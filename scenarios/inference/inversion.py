@@ -14,7 +14,7 @@ protect against these two attacks, and noise protects against any attack.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -85,7 +85,11 @@ def matching_rows(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, count("steps", steps))
     weight, best, least = at_least_zero("variation", variation), rows.detach().clone(), float("inf")
     for _ in range(steps):
-        distance = _distance(model, own, rows, known, loss, wanted)
+        outputs = functional_call(model, own, (rows,))
+        found = torch.autograd.grad(loss(outputs, known), list(own.values()), create_graph=True)
+        flat = torch.cat([part.flatten() for part in found])
+        norms = (flat.norm() * wanted.norm()).clamp(min=torch.finfo(torch.float32).tiny)
+        distance = 1 - (flat @ wanted) / norms  # 1 - cosine of the angle to the observed gradient
         if distance.item() < least:
             best, least = rows.detach().clone(), distance.item()
         optimizer.zero_grad()
@@ -96,22 +100,6 @@ def matching_rows(
         with torch.no_grad():
             rows.clamp_(0, 1)
     return best.numpy()
-
-
-def _distance(
-    model: nn.Module,
-    own: Mapping[str, torch.Tensor],
-    rows: torch.Tensor,
-    labels: torch.Tensor,
-    loss: Loss,
-    wanted: torch.Tensor,
-) -> torch.Tensor:
-    """1 - cosine of the angle between the rows' gradient and the observed one."""
-    outputs = functional_call(model, dict(own), (rows,))
-    found = torch.autograd.grad(loss(outputs, labels), list(own.values()), create_graph=True)
-    flat = torch.cat([part.flatten() for part in found])
-    norms = flat.norm() * wanted.norm()
-    return 1 - (flat @ wanted) / norms.clamp(min=torch.finfo(torch.float32).tiny)
 
 
 def _variation(rows: torch.Tensor) -> torch.Tensor:
