@@ -28,7 +28,7 @@ from node.training.trainer import shapes
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
 from scenarios.frame.work import Say
-from scenarios.study.cells import METRIC, BaseCell, Fact, Outcome, Room, refuse_seed
+from scenarios.study.cells import METRIC, NO_EPSILON, BaseCell, Fact, Outcome, Room, refuse_seed
 from scenarios.study.threads import one_thread
 from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, Tell, checked_peers, run_swarm
@@ -135,7 +135,7 @@ def privacy_facts(ledger: Mapping[str, Any] | None, protects: str) -> dict[str, 
     `protects`: the sentence about the protection if there is no ledger.
     """
     if ledger is None:
-        return {"epsilon": None, "stated": None, "delta": None, "unit": None, "protects": protects}
+        return {**NO_EPSILON, "protects": protects}
     unit = Unit(ledger["unit"], Relation(ledger["neighbours"]), ledger["norm"])
     spent = amount(ledger, "epsilon_spent")
     return {
