@@ -111,7 +111,10 @@ def _figures(peers: int, rounds: int) -> Iterator[Figure]:
         ]
     yield figure("rounds", case, "round", "s", [one.seconds for one in timed], ROUND_AT_MOST_S)
     yield from _phase_figures(case, timed)
-    yield from _outcome_figures(case, runs)
+    fell_back = sum(entry.outcome != AGGREGATED for run in runs for entry in run.rounds)
+    models = len({run.summary.base_digest for run in runs})
+    yield figure("rounds", case, "rounds not aggregated", "rounds", [fell_back], 0)
+    yield figure("rounds", case, "different models at the end", "models", [models], 1)
 
 
 def _timed_rounds(run: PeerRun, seconds: list[float]) -> list[TimedRound]:
@@ -128,13 +131,6 @@ def _phase_figures(case: str, timed: list[TimedRound]) -> Iterator[Figure]:
         sent = [one.round.phases[phase].bytes_sent for one in timed]
         yield figure("rounds", case, f"{phase} bytes sent", "bytes", sent)
     yield figure("rounds", case, "bytes sent", "bytes", [one.round.bytes_sent for one in timed])
-
-
-def _outcome_figures(case: str, runs: tuple[PeerRun, ...]) -> Iterator[Figure]:
-    fell_back = sum(entry.outcome != AGGREGATED for run in runs for entry in run.rounds)
-    models = len({run.summary.base_digest for run in runs})
-    yield figure("rounds", case, "rounds not aggregated", "rounds", [fell_back], 0)
-    yield figure("rounds", case, "different models at the end", "models", [models], 1)
 
 
 ROUNDS = Benchmark(add_options, run)

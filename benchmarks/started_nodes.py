@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.memory.residence import cpu_seconds
 from benchmarks.spec import Figure, figure
 from node.errors import UserError
 from scenarios.frame.children import Children, last_line, warm_up
@@ -82,7 +83,7 @@ def start_warm_parent(children: Children) -> tuple[float, float]:
             "first", Path(folder) / "log", "builtins:eval", "print(__import__('os').getppid()) or 0"
         )
         child.process.join(START_S)
-        return time.perf_counter() - begun, _cpu_s(int(last_line(child.log)))
+        return time.perf_counter() - begun, cpu_seconds(int(last_line(child.log)))
 
 
 def start_alone() -> Started:
@@ -118,13 +119,7 @@ def _wait_for_start(pid: int, log: Path, begun: float, runs: Callable[[], bool])
         if not runs() or time.perf_counter() - begun > START_S:
             raise UserError(f"starting: a node ended, or took {START_S:g} s: {last_line(log)}")
         time.sleep(_POLL_S)
-    return Started(time.perf_counter() - begun, _cpu_s(pid), _private_bytes(pid))
-
-
-def _cpu_s(pid: int) -> float:
-    """Return the CPU seconds, user and system, of a process so far (stat, proc(5))."""
-    fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return Started(time.perf_counter() - begun, cpu_seconds(pid), _private_bytes(pid))
 
 
 def _private_bytes(pid: int) -> int:

@@ -21,7 +21,9 @@ from node.cli.sigint import INTERRUPTED, begun
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS, Entry
 from scenarios.data.sources import ALL, data_folder, source
+from scenarios.engines.choice import ENGINES
 from scenarios.frame.children import warm_up
+from scenarios.frame.progress import print_plain
 from scenarios.frame.spec import Request, Scenario
 
 DESCRIPTION = "Runs of whole swarms, judged by the claims that they make."
@@ -44,7 +46,6 @@ COMPARE_DESCRIPTION = (
 )
 DATA_DIR_HELP = "where data lies; else $MURMURATION_DATA, else the user's cache folder"
 DEBUG = "--debug"
-ENGINES = ("inline", "processes", "ray")
 
 
 def _complain(text: str, status: int) -> None:
@@ -67,11 +68,12 @@ def _list(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def _run(arguments: argparse.Namespace, console: Console) -> None:
+    """Say what begins, before what it takes is loaded: that may take seconds."""
     if is_own(arguments.name):
-        _say(console, f"study {arguments.name}")
+        print_plain(console, f"study {arguments.name}")
     else:
         entry = find(arguments.name)
-        _say(console, f"scenario {entry.name}: {entry.summary}")
+        print_plain(console, f"scenario {entry.name}: {entry.summary}")
         if entry.swarms and arguments.engine != "ray" and not arguments.overrides:
             warm_up()  # it loads beside this process; with another task it may have to load more
     from scenarios.frame.harness import run  # noqa: PLC0415 - loads plotly
@@ -83,7 +85,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
 
 def _data(arguments: argparse.Namespace, console: Console) -> None:
     folder, name = data_folder(arguments.data_dir, os.environ), arguments.name
-    _say(console, f"data in {folder}" if name is None else f"data set {name}, in {folder}")
+    print_plain(console, f"data in {folder}" if name is None else f"data set {name}, in {folder}")
     if name is None:
         from scenarios.data.overview import overview as data_overview  # noqa: PLC0415 - needed here only
 
@@ -97,7 +99,7 @@ def _data(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def _judge(arguments: argparse.Namespace, console: Console) -> None:
-    _say(console, f"claims of {arguments.result}")
+    print_plain(console, f"claims of {arguments.result}")
     from scenarios.frame.harness import claim_line  # noqa: PLC0415 - loads plotly
     from scenarios.frame.spec import holding  # noqa: PLC0415
     from scenarios.frame.stored import judged_again, read_result, write_again  # noqa: PLC0415
@@ -108,10 +110,10 @@ def _judge(arguments: argparse.Namespace, console: Console) -> None:
     again, claims = judged_again(scenario, result)
     for claim in claims:
         console.print(claim_line(claim), soft_wrap=True)
-    _say(console, f"{holding(claims)}. {again['headline']}")
+    print_plain(console, f"{holding(claims)}. {again['headline']}")
     if arguments.write:
         write_again(arguments.result, again)
-        _say(console, f"written: {arguments.result}")
+        print_plain(console, f"written: {arguments.result}")
 
 
 def _judging(name: str, study: str | None) -> Scenario[Any, Any]:
@@ -142,12 +144,7 @@ def _compare(arguments: argparse.Namespace, console: Console) -> None:
         return
     console.print(terminal_table(compared_table(runs)))
     for line in notes(runs):
-        _say(console, line)
-
-
-def _say(console: Console, text: str) -> None:
-    """What is begun, before what it takes is loaded: that may take seconds."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+        print_plain(console, line)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

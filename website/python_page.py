@@ -19,17 +19,16 @@ _SHOWN = ("Peer", "Swarm", "Results")
 
 def page() -> str:
     """The page as Markdown: examples first, then every public name with its methods."""
-    scripts = [_script(path) for path in sorted(_EXAMPLES.glob("*.py"))]
+    scripts = (
+        f"## examples/{path.name}\n\n```python\n{path.read_text('utf-8').rstrip()}\n```"
+        for path in sorted(_EXAMPLES.glob("*.py"))
+    )
     parts = ["# Python", _INTRODUCTION, *scripts]
     for name in _SHOWN:
         parts += [_described(getattr(node, name))]
     others = ", ".join(code(name) for name in node.__all__ if name not in _SHOWN)
     fields = "[History and summary](files.md) has the fields of `Record` and `Summary`."
     return "\n\n".join([*parts, f"## The other names\n\n{others}. {fields}"])
-
-
-def _script(path: Path) -> str:
-    return f"## examples/{path.name}\n\n```python\n{path.read_text('utf-8').rstrip()}\n```"
 
 
 def _described(kind: type) -> str:

@@ -60,7 +60,7 @@ def stated_claim(guarantee: Guarantee, released: str) -> Claim:
     return Claim(guarantee.stated, guarantee.delta, guarantee.unit.words, released, "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """An audit of a claim by `trials` runs on each input of the pair, of which the maker's docstring tells.
 
@@ -69,7 +69,7 @@ class Case:
     """
 
     mechanism: str
-    fault: str
+    fault: str = ""
     """The planted fault; "" for the unchanged mechanism."""
     release: Release
     pair: Pair

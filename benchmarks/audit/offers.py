@@ -87,7 +87,6 @@ def gaussian_cases() -> list[Case]:
     pair = opposite_pair(2)
     sound = Case(
         mechanism="gaussian",
-        fault="",
         release=gaussian_rows(std),
         pair=pair,
         claim=Claim(EPSILON, DELTA, unit, "a vector, once", EXACT),
@@ -183,7 +182,6 @@ def ldp_cases() -> list[Case]:
     mechanism = ldp(setting((2,)))
     sound = Case(
         mechanism="ldp",
-        fault="",
         release=offers(mechanism),
         pair=lengthen(opposite_pair(2), 2.0),
         claim=proved_claim(mechanism.guarantee, "the offer of a run of one round", EXACT),
@@ -209,7 +207,6 @@ def aldp_cases() -> list[Case]:
     public, raw = aldp(setting((2,))), aldp(setting((2,), "raw"))
     aggregate = Case(
         mechanism="aldp, aggregate",
-        fault="",
         release=offers(public, ((0.2, 0.3, 0.4),)),
         pair=opposite_pair(2, 0.6),
         claim=proved_claim(public.guarantee, "the offer of a run of one round", EXACT),
@@ -256,7 +253,6 @@ def radius_cases() -> list[Case]:
     )
     silent = Case(
         mechanism="aldp, aggregate, its loudness",
-        fault="",
         release=second_offer(covered),
         pair=pair,
         claim=proved_claim(covered.guarantee, "the offers of a run of two rounds", TOGETHER),
@@ -314,7 +310,6 @@ def quantile_cases() -> list[Case]:
 
     sound = Case(
         mechanism="aldp, quantile",
-        fault="",
         release=offers_with_bits(mechanism),
         pair=pair,
         claim=proved_claim(
@@ -373,7 +368,6 @@ def linear_classic_cases() -> list[Case]:
     end = np.full(TENSORS, RADIUS)
     sound = Case(
         mechanism="ldp, linear-classic",
-        fault="",
         release=offers(fixed),
         pair=Pair.of(-end, end),
         claim=proved_claim(fixed.guarantee, f"the offer of a run of one round, {TENSORS} tensors", TOGETHER),

@@ -35,12 +35,12 @@ SHARE, ROUNDS = 0.2, 4
 LEARNING_RATE = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OneRun:
     """An audit of a claim by one run. `guesses` makes the run, and guesses which canaries were in it."""
 
     mechanism: str
-    fault: str
+    fault: str = ""
     guesses: Callable[[Words], Guesses]
     claim: Claim
     subject: object = None
@@ -69,7 +69,6 @@ def gaussian_runs() -> list[OneRun]:
     unit = "one canary; neighbours: add or remove one; sensitivity in the L2 norm"
     sound = OneRun(
         mechanism="gaussian, one run",
-        fault="",
         guesses=lambda words: canary_guesses(multiplier, words),
         claim=Claim(EPSILON, SMALL_DELTA, unit, f"a sum of {CANARIES} canaries", EXACT),
     )
@@ -126,7 +125,6 @@ def gradient_runs() -> list[OneRun]:
     steps = mechanism.steps * ROUNDS
     sound = OneRun(
         mechanism="dp-sgd, a whole training, one run",
-        fault="",
         guesses=lambda words: training_guesses(mechanism.rule, steps, words),
         claim=proved_claim(mechanism.guarantee, f"the gradients of a run of {steps} steps", SAMPLED),
         subject=mechanism,
@@ -172,7 +170,6 @@ def server_runs() -> list[OneRun]:
     released = f"the models of a run of {mechanism.federation.rounds} rounds"
     sound = OneRun(
         mechanism="dp-fedavg, a whole run, one run",
-        fault="",
         guesses=lambda words: server_guesses(mechanism, words),
         claim=proved_claim(mechanism.guarantee, released, SAMPLED),
         subject=mechanism,

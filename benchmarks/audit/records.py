@@ -71,7 +71,6 @@ def label_cases() -> list[Case]:
     drawn = LabelDP(EPSILON)
     binary = Case(
         mechanism="label DP, binary",
-        fault="",
         release=labels(EPSILON),
         pair=Pair.of(np.zeros(1), np.ones(1)),
         claim=Claim(drawn.total_epsilon(1), 0.0, ONE_LABEL, "a label, drawn once", RESPONSE),
@@ -128,7 +127,6 @@ def embedding_cases() -> list[Case]:
     claim = Claim(mechanism.total_epsilon(COORDINATES), 0.0, ONE_EMBEDDING, "all signs, once", SIGNS)
     sound = Case(
         mechanism="embedding DP",
-        fault="",
         release=embeddings(epsilon),
         pair=Pair.of(np.full(COORDINATES, -1.0), np.ones(COORDINATES)),
         claim=claim,
@@ -169,7 +167,6 @@ def agreement_cases() -> list[Case]:
     for_one_sum = replace(mechanism, noise_multiplier=mechanism.noise_multiplier / norm(SCHEMA))
     sound = Case(
         mechanism="record-sums of node.agree",
-        fault="",
         release=noised_sums(mechanism),
         pair=record_pair(mechanism),
         claim=proved_claim(mechanism.guarantee, "all counts and sums of an agreement, once", EXACT),
@@ -220,7 +217,6 @@ def count_cases() -> list[Case]:
     noise = count_noise(CountPlan(share=1.0, releases=1), EPSILON, DELTA, HONEST)
     sound = Case(
         mechanism="counts for a metric of all rows",
-        fault="",
         release=noised_counts(noise, HONEST + 1),
         pair=row_pair(noise),
         claim=Claim(EPSILON, DELTA, ONE_RECORD.words, "the counts of one sum, of the honest members", EXACT),

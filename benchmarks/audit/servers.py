@@ -85,7 +85,6 @@ def nbafl_cases() -> list[Case]:
     mechanism = nbafl()
     sound = Case(
         mechanism="nbafl, upload",
-        fault="",
         release=uploads(mechanism),
         pair=lengthen(opposite_pair(2), _FAR),
         claim=proved_claim(mechanism.guarantee, "the upload of a run of one round", EXACT),
@@ -171,7 +170,6 @@ def dp_fedavg_cases() -> list[Case]:
     pair = Pair.of(np.zeros(1), np.ones(1))
     sound = Case(
         mechanism=f"dp-fedavg, {ROUNDS} rounds",
-        fault="",
         release=release,
         pair=Pair(pair.x0, pair.x1, np.zeros(ROUNDS), np.ones(ROUNDS)),
         claim=proved_claim(
@@ -198,7 +196,6 @@ def dp_fedavg_cases() -> list[Case]:
     )
     layers = Case(
         mechanism="dp-fedavg, two layers",
-        fault="",
         release=models(layered, layered, RADIUS / ABREAST),
         pair=pair,
         claim=proved_claim(layered.guarantee, "the model of a run of one round, all users", EXACT),
@@ -249,7 +246,6 @@ def _clipped_denominator_cases() -> list[Case]:
 
     sound = Case(
         mechanism="dp-fedavg, clipped denominator",
-        fault="",
         release=each_row(release),
         pair=Pair(
             np.zeros(1), np.ones(1), np.array([-RADIUS, 0.0]), np.array([(1 - LEAST) / (1 + LEAST), 0.0])
@@ -285,7 +281,6 @@ def adaptive_cases() -> list[Case]:
 
     sound = Case(
         mechanism="dp-fedavg-adaptive",
-        fault="",
         release=models_and_counts(mechanism),
         pair=pair,
         claim=proved_claim(
@@ -341,7 +336,6 @@ def book_cases() -> list[Case]:
     )
     sound = Case(
         mechanism="dp-fedavg-book",
-        fault="",
         release=models(mechanism, mechanism, scale * RADIUS),
         pair=Pair.of(np.zeros(1), np.ones(1)),
         claim=proved_claim(mechanism.guarantee, "the model of a run of one round, all users", EXACT),
@@ -368,7 +362,6 @@ def label_cases() -> list[Case]:
 
     sound = Case(
         mechanism="label-dp, 10 classes",
-        fault="",
         release=release_of(mechanism),
         pair=Pair.of(np.zeros(1), np.ones(1)),
         claim=proved_claim(mechanism.guarantee, "a label, drawn once", RESPONSE),
@@ -398,7 +391,6 @@ def row_cases() -> list[Case]:
     mechanism = row_noise(Federation((ROWS,), 1, (2,)), 1, EPSILON, DELTA, RADIUS)
     sound = Case(
         mechanism="row-noise",
-        fault="",
         release=rows_of(mechanism),
         pair=lengthen(opposite_pair(2), _FAR),
         claim=proved_claim(mechanism.guarantee, "the noised rows, published once", EXACT),
@@ -424,7 +416,6 @@ def rpfl_cases() -> list[Case]:
     mechanism, redrawn = rpfl("once"), rpfl("each-round")
     sound = Case(
         mechanism="rpfl",
-        fault="",
         release=rows_of(mechanism),
         pair=lengthen(opposite_pair(2), _FAR),
         claim=proved_claim(mechanism.guarantee, "the noised rows, published once", EXACT),

@@ -88,7 +88,6 @@ def gradient_cases() -> list[Case]:
     pair = Pair.of(np.zeros(1), end)
     sound = Case(
         mechanism="dp-sgd, a step",
-        fault="",
         release=private_gradients(whole.rule, whole.steps),
         pair=pair,
         claim=proved_claim(whole.guarantee, "the gradient of a run of one step, all rows", EXACT),
@@ -99,7 +98,6 @@ def gradient_cases() -> list[Case]:
     unclipped = replace(whole.rule, clipping_radius=2 * RADIUS, noise_multiplier=halved.noise_multiplier)
     many = Case(
         mechanism=f"dp-sgd, {rare.steps} steps",
-        fault="",
         release=private_gradients(rare.rule, rare.steps),
         pair=Pair(pair.x0, pair.x1, np.zeros(rare.steps), np.full(rare.steps, RADIUS)),
         claim=proved_claim(
@@ -172,7 +170,6 @@ def shared_cases() -> list[Case]:
     everybody = HONEST + 1
     sound = Case(
         mechanism="distributed-dp-sgd",
-        fault="",
         release=decoded_sums(rule, Fault("", (1.0,) * everybody)),
         pair=Pair(np.zeros(1), np.ones(1), np.zeros(rule.steps), np.full(rule.steps, RADIUS)),
         claim=proved_claim(

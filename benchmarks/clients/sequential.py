@@ -91,10 +91,7 @@ class _Worker:
         optimizer.step()
         optimizer.zero_grad()
         if after_batch is not None:
-            self._replace(after_batch)
+            with torch.no_grad():
+                weights = after_batch(parameters_to_vector(self._parameters).unsqueeze(0), self._start)
+                vector_to_parameters(weights[0].clone(), self._parameters)
         return mean.item() * len(rows)
-
-    def _replace(self, after_batch: AfterOwn) -> None:
-        with torch.no_grad():
-            weights = after_batch(parameters_to_vector(self._parameters).unsqueeze(0), self._start)
-            vector_to_parameters(weights[0].clone(), self._parameters)

@@ -60,7 +60,10 @@ def _all_figures(
         if "float" in kinds:
             yield from _member_figures(Cell("float", members, dimension, late=True))
     for dimension in of_nodes:
-        yield from _node_figures(kinds[0], dimension)
+        peak = node_peak(kinds[0], dimension)
+        case = f"node {kinds[0]} {_dimension_text(dimension)}"
+        what = f"x, partial sum, total; {PEERS} peers, at rest {peak.rest / 1e6:.0f} MB"
+        yield from _figures(case, peak.above_rest, peak.dimension, HELD, NODE_BUFFERS_BYTES, what)
 
 
 def _member_figures(cell: Cell) -> Iterator[Figure]:
@@ -68,13 +71,6 @@ def _member_figures(cell: Cell) -> Iterator[Figure]:
     what = "x, partial sum, total" + (f", {cell.members - 2} waiting for key order" if held > HELD else "")
     case = f"{cell.kind}{' (lowest key late)' if cell.late else ''} {_dimension_text(cell.dimension)}"
     yield from _figures(case, _peak_above_rest(cell), cell.dimension, held, BUFFERS_BYTES, what)
-
-
-def _node_figures(kind: str, dimension: int) -> Iterator[Figure]:
-    peak = node_peak(kind, dimension)
-    case = f"node {kind} {_dimension_text(dimension)}"
-    what = f"x, partial sum, total; {PEERS} peers, at rest {peak.rest / 1e6:.0f} MB"
-    yield from _figures(case, peak.above_rest, peak.dimension, HELD, NODE_BUFFERS_BYTES, what)
 
 
 def _figures(

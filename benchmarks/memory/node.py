@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import socket
 import tempfile
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.memory.residence import OtherPeak
-from node.addresses import PeerAddress
 from node.errors import UserError
-from node.options import NodeOptions
 from node.task.load import load_task
 from node.task.sections import Task
 from scenarios.frame.children import Child, Children, warm_up
 from scenarios.swarms.history import read_summary
+from scenarios.swarms.nodes import SwarmPlan, endpoints_of, listeners, node_options
 
 PEERS, ROUNDS, ROWS, OUTPUTS = 4, 2, 48, 1000
 STARTED = "out: "  # how the last line begins that a node prints before its first round
@@ -80,36 +78,22 @@ def _write_data(folder: Path, inputs: int) -> list[Path]:
 def _run_nodes(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
     warm_up()
     with ExitStack() as stack:
-        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(PEERS)]
+        sockets = stack.enter_context(listeners(PEERS))
         children = stack.enter_context(Children())
-        endpoints = tuple(f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners)
+        plan, endpoints = SwarmPlan(task, PEERS, ROUNDS, folder), endpoints_of(sockets)
         started: list[Child] = []
         peak: OtherPeak | None = None
-        for peer, listener in enumerate(listeners):
-            options = _options(task, data[peer], folder / str(peer), endpoints, peer)
-            log = folder / str(peer) / "log.txt"
+        for peer, listener in enumerate(sockets):
+            options = replace(node_options(plan, peer, endpoints), shard=None, data=data[peer])
+            log = plan.peer_folder(peer) / "log.txt"
             started.append(children.start(f"peer {peer}", log, "node.app:run", options, listener))
             if peak is None:
                 peak = stack.enter_context(OtherPeak(_wait_for_start(started[0], children)))
         _wait_for_end(children)
-        summary = read_summary(folder / "0" / "summary.json")
+        summary = read_summary(plan.peer_folder(0) / "summary.json")
         if peak is None or summary is None or summary.aggregated < ROUNDS:
             raise UserError("memory: the node did not aggregate every round, so its peak says nothing")
         return peak.above_rest, peak.rest
-
-
-def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer: int) -> NodeOptions:
-    return NodeOptions(
-        peers=tuple(PeerAddress(endpoint=endpoint, key=None) for endpoint in endpoints),
-        listen=endpoints[peer],
-        task=task,
-        data=data,
-        rounds=ROUNDS,
-        wait_s=0.0,
-        alone_s=0.0,
-        out=out,
-        seed=peer,
-    )
 
 
 def _wait_for_start(child: Child, children: Children) -> int:

@@ -1,4 +1,4 @@
-"""The resident memory of a process, and its peak."""
+"""The resident memory of a process, and its peak; its CPU seconds."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def resident_bytes(pid: int | str, field: str) -> int:
         return 0
     found = (line.split()[1] for line in lines if line.startswith(f"{field}:"))
     return 1024 * int(next(found, "0"))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU seconds, user and system, of a process so far (stat, proc(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class OwnPeak:

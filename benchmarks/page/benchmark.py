@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import resources
 
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
@@ -31,19 +31,15 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     from node.observe.page import FRONT, PARTS  # noqa: PLC0415
 
     def findings() -> Iterator[Figure]:
-        yield _size_figure([FRONT, *PARTS])
+        assets = resources.files("node").joinpath("assets")
+        own = [name for name in (FRONT, *PARTS) if not name.startswith("uPlot")]
+        kilobytes = sum(len(assets.joinpath(name).read_bytes()) for name in own) / 1000
+        yield figure("page", "files", "size besides the library", "kB", [kilobytes], SIZE_AT_MOST_KB)
         yield from browser_figures(arguments.peers, arguments.history, arguments.quick)
         yield logging_figure()
         yield overhead_figure(arguments.nodes, QUICK_ROUNDS if arguments.quick else MANY_ROUNDS)
 
     return findings()
-
-
-def _size_figure(names: Sequence[str]) -> Figure:
-    assets = resources.files("node").joinpath("assets")
-    own = [name for name in names if not name.startswith("uPlot")]
-    kilobytes = sum(len(assets.joinpath(name).read_bytes()) for name in own) / 1000
-    return figure("page", "files", "size besides the library", "kB", [kilobytes], SIZE_AT_MOST_KB)
 
 
 PAGE = Benchmark(add_options, run)

@@ -101,17 +101,15 @@ def check_table(
         plain: Measured | None = None
         if case.metric == "auc":
             plain = _measure(seeds, case, load, plain_metric)
-            yield _plain_row(case, plain)
+            text = f"{case.name:16} plain    no privacy, all rows together  {case.metric} {_mean_text(plain)}"
+            yield Row(text, {"case": case.name, "kind": "plain", **_record(case, plain)})
         for epsilon in epsilons:
             shared = table_settings(case, rows, epsilon, case.peers, case.honest)
             measured = _measure(seeds, case, load, partial(private_metric, shared))
-            yield _row("test", case, shared, measured, rows, goal=_goal(case, epsilon, plain))
-
-
-def _goal(case: Case, epsilon: float, plain: Measured | None) -> float | None:
-    """Return the least metric that is asked for; None if there is no goal."""
-    goal = case.goals.get(epsilon)
-    return goal if goal is None or plain is None else plain.mean - goal
+            goal = case.goals.get(epsilon)  # the least metric, or how far below the plain one it may be
+            if goal is not None and plain is not None:
+                goal = plain.mean - goal
+            yield _row("test", case, shared, measured, rows, goal=goal)
 
 
 def _measure(
@@ -160,11 +158,6 @@ def _row(
     if goal is not None:
         record |= {"at_least": goal, "holds": measured.mean >= goal}
     return Row(text, record)
-
-
-def _plain_row(case: Case, measured: Measured) -> Row:
-    text = f"{case.name:16} plain    no privacy, all rows together  {case.metric} {_mean_text(measured)}"
-    return Row(text, {"case": case.name, "kind": "plain", **_record(case, measured)})
 
 
 def _record(case: Case, measured: Measured) -> dict[str, object]:

@@ -193,11 +193,8 @@ class Member:
         if isinstance(message, Group):
             self.grouped_at = time.monotonic()
         await self.shell.receive(message, back)
-        if not self._met.is_set() and not await self.shell.look(self._is_joining):
+        if not self._met.is_set() and not await self.shell.look(lambda: self._node.status.phase == "joining"):
             self._met.set()
-
-    def _is_joining(self) -> bool:
-        return self._node.status.phase == "joining"
 
     def _send(self, send: Send) -> None:
         if not send.bulk and isinstance(next(iter(send.messages)), Group):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from benchmarks.secagg.cells import GLOO, Cell, Result, RoundCost, Sample
 from benchmarks.secagg.member import Place
 from node.errors import UserError
 from scenarios.frame.children import Children, warm_up
+from scenarios.swarms.nodes import endpoints_of, listeners
 
 STEP_S = 1200.0
 _LOOK_S = 0.5
@@ -43,8 +43,8 @@ def connected_processes(cell: Cell, tls: bool) -> Iterator[Processes]:
 def _start_all(cell: Cell, tls: bool, children: Children, folder: Path, stack: ExitStack) -> list[Connection]:
     """Start a process for each member; return the parent's ends of their pipes."""
     count = 0 if cell.protocol == GLOO else cell.n
-    listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-    endpoints = tuple(f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners)
+    sockets = stack.enter_context(listeners(count))
+    endpoints = endpoints_of(sockets)
     ours: list[Connection] = []
     for member in range(cell.n):
         mine, theirs = Pipe()
@@ -55,7 +55,7 @@ def _start_all(cell: Cell, tls: bool, children: Children, folder: Path, stack: E
                 children.start(f"process {member}", log, "benchmarks.secagg.gloo:run", *arguments)
             else:
                 place = Place(cell, member, endpoints, tls)
-                arguments = (place, folder / str(member), listeners[member], theirs)
+                arguments = (place, folder / str(member), sockets[member], theirs)
                 children.start(f"peer {member}", log, "benchmarks.secagg.member:run", *arguments)
         ours.append(mine)
     return ours

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from benchmarks.memory.residence import cpu_seconds
 from benchmarks.siege.attacker import Force
 from benchmarks.siege.swarm import START_S, Swarm
 from benchmarks.spec import Benchmark, Figure, figure
@@ -152,7 +152,9 @@ def _siege_figures(here: Swarm, twin: Swarm, plan: Plan) -> Iterator[Figure]:
     note = f"{_list_text(seen.siege)} rounds/s under siege, {_list_text(seen.rest)} at rest"
     yield figure("siege", case, "pace, siege / rest", "", seen.paces, note=note, at_least=LEAST_PACE)
     yield figure("siege", case, "pace of the twin, the same", "", seen.twin_paces)
-    yield _opened_figure(case, seen)
+    counts = [float(found.get("opened", 0)) for found in seen.attacks]
+    note = "; ".join(str(dict(found)) for found in seen.attacks)
+    yield figure("siege", case, "opened before a siege counts", "connections", counts, note=note)
     listening_s, rejoined_s = _restart_member(here, plan)
     yield figure("siege", case, "a killed member listens after", "s", [listening_s])
     yield figure("siege", case, "and is in a round after", "s", [rejoined_s], REJOINS_AT_MOST_S)
@@ -204,7 +206,7 @@ def _attacker(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str,
     argv = [sys.executable, "-m", "benchmarks.siege.attacker", "--endpoint", here.endpoints[BESIEGED]]
     argv += ["--seconds", str(seconds)]
     argv += [part for kind, count in asdict(force).items() for part in (f"--{kind}", str(count))]
-    before_s = _cpu_s(here)
+    before_s = cpu_seconds(here.pid(BESIEGED))
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as attacker:
         try:
             if attacker.stdout is None:
@@ -212,23 +214,11 @@ def _attacker(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str,
             opened = json.loads(attacker.stdout.readline() or "{}").get("opened")
             if not isinstance(opened, dict):
                 raise UserError("siege: the attacker ended before it had opened its connections")
-            seen.append({**opened, "node's CPU ms": int(1000 * (_cpu_s(here) - before_s))})
+            spent_s = cpu_seconds(here.pid(BESIEGED)) - before_s
+            seen.append({**opened, "node's CPU ms": int(1000 * spent_s)})
             yield
         finally:
             attacker.kill()
-
-
-def _cpu_s(here: Swarm) -> float:
-    """Return the CPU seconds of the besieged node so far."""
-    text = Path(f"/proc/{here.pid(BESIEGED)}/stat").read_text("ascii", "replace")
-    fields = text.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _opened_figure(case: str, seen: Measured) -> Figure:
-    counts = [float(found.get("opened", 0)) for found in seen.attacks]
-    note = "; ".join(str(dict(found)) for found in seen.attacks)
-    return figure("siege", case, "opened before a siege counts", "connections", counts, note=note)
 
 
 def _restart_member(here: Swarm, plan: Plan) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from types import TracebackType
 
 from benchmarks.memory.residence import resident_bytes
 from node.errors import UserError
+from scenarios.swarms.nodes import endpoints_of, listeners
 
 NODES = 4
 ROUNDS = 1_000_000
@@ -29,7 +30,8 @@ class Swarm:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.endpoints = _free_endpoints(NODES)
+        with listeners(NODES) as sockets:
+            self.endpoints = endpoints_of(sockets)  # whose ports are free from now on
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Swarm:
@@ -128,13 +130,3 @@ def _record(line: bytes) -> Mapping[str, object]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _free_endpoints(count: int) -> tuple[str, ...]:
-    """Return endpoints on loopback whose ports are free now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return tuple(f"127.0.0.1:{each.getsockname()[1]}" for each in sockets)
-    finally:
-        for each in sockets:
-            each.close()

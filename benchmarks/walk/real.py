@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import socket
 import tomllib
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +16,8 @@ from benchmarks.walk.hospitals import SITES, TARGET, write
 from benchmarks.walk.rows import Hospitals
 from node.errors import UserError
 from scenarios.frame.children import Children
+from scenarios.swarms.nodes import endpoints_of, listeners
 
-HOST = "127.0.0.1"
 NAMES = tuple(site.name for site in SITES)
 COMMAND = "scenarios.frame.children:command"
 POLL_S = 1.0
@@ -47,7 +45,8 @@ def walk(folder: Path, rows: Hospitals, epsilon: float) -> Walked:
     first, peers = f"{NAMES[0]}.csv", ("--peers", str(len(NAMES)))
     asked = ("--target", TARGET, "--agree", *peers, "--epsilon", f"{epsilon:g}", "--out", "task.toml")
     _run_commands(folder, [("node.init", "--data", first, *asked)])
-    places = _endpoints()
+    with listeners(len(NAMES)) as sockets:
+        places = endpoints_of(sockets)
     met = [("--peers", ",".join(places), "--listen", place) for place in places]
     _run_commands(
         folder,
@@ -80,15 +79,6 @@ def walk(folder: Path, rows: Hospitals, epsilon: float) -> Walked:
 
 def _own_options(name: str, out: str) -> tuple[str, ...]:
     return ("--data", f"{name}.csv", "--out", f"{name}-{out}")
-
-
-def _endpoints() -> list[str]:
-    """Return a free endpoint for each site."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in NAMES]
-        for listener in sockets:
-            listener.bind((HOST, 0))
-        return [f"{HOST}:{listener.getsockname()[1]}" for listener in sockets]
 
 
 def _run_commands(folder: Path, commands: Sequence[Sequence[str]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,16 +27,12 @@ from scenarios.clients.choices import MechanismChoice
 _HERE = f"{__name__}:Aggregated"
 
 
-class Aggregator(Protocol):
-    """A function of the updates of one round, such as `mechanisms.servers.robust:trimmed_mean`."""
-
-    def __call__(self, updates: Updates, **parameters: Any) -> Floats:
-        """Return one update (d,) from `updates` (k, d), float32, a row per client; all are finite."""
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregated(PlainTraining):
     """A server that adds what the function `path` makes of the clients' updates to its model.
+
+    The function, such as `mechanisms.servers.robust:trimmed_mean`, gets the updates (k, d), float32, a row
+    per client, all finite, and `parameters` by keyword; it returns one update (d,).
 
     clients_per_round: None means all clients. It ignores uploads that are not finite. Raises ValueError if
     the function does not accept its parameters for so many clients, or returns something else than an update.

@@ -26,12 +26,6 @@ Labels = NDArray[np.int64]
 # -- rows --------------------------------------------------------------------------------------------------
 
 
-def flipped_labels(y: Labels, classes: int) -> Labels:
-    """Return `y` (n,) in 0..classes-1 with every label c replaced by classes - 1 - c."""
-    _labels(y, classes)
-    return classes - 1 - y
-
-
 @dataclass(frozen=True)
 class Trigger:
     """A backdoor: the model is to classify rows with the trigger as class `target`.
@@ -60,17 +54,6 @@ class Trigger:
         return float((predicted[others] == self.target).mean()) if others.any() else 0.0
 
 
-def backdoored(
-    x: Floats, y: Labels, trigger: Trigger, poisoned: float, rng: np.random.Generator
-) -> tuple[Floats, Labels]:
-    """Rows (n, ...) and labels (n,), of which a random share `poisoned` has the trigger and its target."""
-    chosen = rng.permutation(len(y))[: round(share("poisoned", poisoned) * len(y))]
-    own_x, own_y = np.array(x), np.array(y)
-    own_x[chosen] = trigger.put_on(x[chosen])
-    own_y[chosen] = trigger.target
-    return own_x, own_y
-
-
 # -- updates -----------------------------------------------------------------------------------------------
 
 
@@ -87,17 +70,7 @@ def sign_flipped(weights: Floats, start: Floats, factor: float) -> Floats:
     return _single(start - positive("factor", factor) * (weights.astype(np.float64) - start))
 
 
-def free_ridden(start: Floats, noise_std: float, rng: np.random.Generator) -> Floats:
-    """Return the received model (d,) with noise as a disguise, without training (Fraboni et al. 2021)."""
-    return _single(start + rng.normal(0, at_least_zero("noise_std", noise_std), len(start)))
-
-
 # -- parts -------------------------------------------------------------------------------------------------
-
-
-def _labels(y: Labels, classes: int) -> None:
-    if len(y) and not 0 <= y.min() <= y.max() < classes:
-        raise ValueError(f"y holds {y.min()} to {y.max()}; allowed: 0 to {classes - 1}")
 
 
 def _single(vector: NDArray[np.floating]) -> Floats:
@@ -126,13 +99,15 @@ class LabelFlip:
     name: str = "label flip"
 
     def rows(self, x: Floats, y: Labels, rng: np.random.Generator) -> tuple[Floats, Labels]:
-        """See Poison."""
-        return x, flipped_labels(y, self.classes)
+        """See Poison. Raises ValueError for a label that is not in 0..classes-1."""
+        if len(y) and not 0 <= y.min() <= y.max() < self.classes:
+            raise ValueError(f"y holds {y.min()} to {y.max()}; allowed: 0 to {self.classes - 1}")
+        return x, self.classes - 1 - y
 
 
 @dataclass(frozen=True)
 class Backdoor:
-    """A share `poisoned` of the rows has the trigger and its target."""
+    """A random share `poisoned` of the rows has the trigger and its target."""
 
     trigger: Trigger
     poisoned: float
@@ -140,7 +115,11 @@ class Backdoor:
 
     def rows(self, x: Floats, y: Labels, rng: np.random.Generator) -> tuple[Floats, Labels]:
         """See Poison."""
-        return backdoored(x, y, self.trigger, self.poisoned, rng)
+        chosen = rng.permutation(len(y))[: round(share("poisoned", self.poisoned) * len(y))]
+        own_x, own_y = np.array(x), np.array(y)
+        own_x[chosen] = self.trigger.put_on(x[chosen])
+        own_y[chosen] = self.trigger.target
+        return own_x, own_y
 
 
 @dataclass(frozen=True)
@@ -169,14 +148,14 @@ class SignFlip:
 
 @dataclass(frozen=True)
 class FreeRide:
-    """The received model with noise of standard deviation `noise_std`, as a disguise."""
+    """The received model with noise of this standard deviation, as a disguise (Fraboni et al. 2021)."""
 
     noise_std: float
     name: str = "free ride"
 
     def weights(self, weights: Floats, start: Floats, rng: np.random.Generator) -> Floats:
         """See Forgery."""
-        return free_ridden(start, self.noise_std, rng)
+        return _single(start + rng.normal(0, at_least_zero("noise_std", self.noise_std), len(start)))
 
 
 @dataclass(frozen=True)

@@ -193,15 +193,11 @@ def _given_up(file: PublishedFile, folder: Path, partial: Path, failures: Mappin
 
 async def _attempt(session: ClientSession, url: str, file: PublishedFile, partial: Path, bar: Bar) -> None:
     """Complete `partial` and check it. Raises _Failed, UserError."""
-    resumed = _resumable(file, partial)
+    # Without a checksum nothing is resumed, as nothing would detect foreign bytes.
+    resumed = _size(partial) if file.digest is not None else 0
     if not _complete(file, partial):
         await _transfer(session, url, file, partial, resumed, bar)
     _judge(file, partial, again=resumed > 0)
-
-
-def _resumable(file: PublishedFile, partial: Path) -> int:
-    """The bytes of `partial` to resume from; 0 without a checksum, as nothing would detect foreign bytes."""
-    return _size(partial) if file.digest is not None else 0
 
 
 def _complete(file: PublishedFile, partial: Path) -> bool:

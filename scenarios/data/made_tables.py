@@ -135,16 +135,13 @@ def _first_lines(path: Path, count: int) -> list[bytes]:
     try:
         with tarfile.open(path, "r|gz") as archive:
             for member in islice(archive, MOST_MEMBERS):
-                file = archive.extractfile(member) if _is_sample(member) else None
+                is_sample = member.isfile() and Path(member.name).name == CRITEO_MEMBER
+                file = archive.extractfile(member) if is_sample else None
                 if file is not None:
                     return _lines(path, file, count)
     except (*UNREADABLE, tarfile.TarError) as error:
         raise Damaged(f"{path} cannot be read ({reason(error)})") from None
     raise Damaged(f"{path} lacks {CRITEO_MEMBER}")
-
-
-def _is_sample(member: tarfile.TarInfo) -> bool:
-    return member.isfile() and Path(member.name).name == CRITEO_MEMBER
 
 
 def _lines(path: Path, file: IO[bytes], count: int) -> list[bytes]:

@@ -9,7 +9,6 @@ from rich import box
 from rich.table import Table
 
 from scenarios.data.disk import megabytes, refused
-from scenarios.data.origins import Licence
 from scenarios.data.published import PUBLISHED, Published, PublishedFile
 from scenarios.data.sources import ALL, Source
 
@@ -48,19 +47,16 @@ def sources_table() -> list[tuple[str, ...]]:
 
 def _source_row(entry: Source[Any]) -> tuple[str, ...]:
     origin, published = entry.origin, PUBLISHED.get(entry.name)
+    licence = origin.licence
     return (
         f"`{entry.name}`",
         entry.summary,
         f"[{origin.publisher}]({origin.address})",
-        _licence(origin.licence),
+        f"[{licence.name}]({licence.address})" if licence.address else licence.name,
         _EMBEDDED if published is None else _files(published),
         "" if published is None else "; ".join(dict.fromkeys(made.words for made in published.recipes)),
         origin.citation,
     )
-
-
-def _licence(licence: Licence) -> str:
-    return f"[{licence.name}]({licence.address})" if licence.address else licence.name
 
 
 def _files(published: Published) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from node.task.rules import key, text
 
+ENGINES = ("inline", "processes", "ray")
+"""Of a study; the first one is the usual one."""
 _ADDRESS = r"auto|(ray://)?[^\s/:]+:\d{1,5}"
 
 

@@ -30,7 +30,7 @@ from scenarios.engines.frames import longest_frame
 from scenarios.engines.room import LocalRoom
 from scenarios.federated.reported import Exchange, as_measured
 from scenarios.federated.rounds import parted, remembered, rounds_of, sent_by
-from scenarios.frame.work import round_line
+from scenarios.frame.work import print_round
 from scenarios.study.cells import Shelf
 
 NEVER = threading.Event()
@@ -85,11 +85,9 @@ def serve(post: Post, folder: Path, listener: socket.socket) -> int:
     work, exchanges = post.work(), list[Exchange]()
     with listener, Server(listener, post.nodes, post.longest(work), say) as server:
         server.assemble()
+        crew = NodeCrew(server, exchanges)
         outcome = clocked(
-            lambda tell: rounds_of(
-                work, NodeCrew(server, exchanges), SystemWords(), LocalRoom(folder, 1, tell)
-            ),
-            lambda number, figure: say(round_line(number, figure)),
+            lambda tell: rounds_of(work, crew, SystemWords(), LocalRoom(folder, say=tell)), print_round
         )
     Shelf(folder).put(post.cell, as_measured(outcome, exchanges))
     return 0

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from node.cli.sigint import INTERRUPTED
-from node.data.partition import RowNumbers
 from scenarios.clients.work import ClientWork, client_work, federation_of
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
@@ -80,7 +79,7 @@ class ProcessesEngine:
     def _with_servers(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
         waiting = deque(cells)
         running: list[Running] = []
-        library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
+        library = LocalRoom(place.data_dir)
         warm_up(PRELOAD)
         with Children() as children:
             while waiting or running:
@@ -91,7 +90,7 @@ class ProcessesEngine:
                     children.wait(POLL_S)
 
     def _swarms(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
-        library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
+        library = LocalRoom(place.data_dir)
         for cell in cells:
             if isinstance(cell, SwarmCell | PeersCell):
                 warm_up(preload(cell.task))  # it loads while this process loads the data
@@ -240,30 +239,21 @@ def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:
 
 
 def posts(work: ClientWork) -> list[Post]:
-    """The server's post, then one for each client node."""
+    """The server's post, with the test rows and one training row for its shape; then one for each node."""
     clients = len(work.parts)
     nodes = min(MOST_NODES, clients)
     federation = federation_of(work.cell, work.model, work.parts)
-    given = (_servers(work), *(_clients(work, range(node, clients, nodes)) for node in range(nodes)))
-    return [Post(work.cell, dataset, parts, federation, nodes) for dataset, parts in given]
-
-
-def _servers(work: ClientWork) -> tuple[Dataset, Parts]:
-    """The server's input: the test rows, one training row for its shape, the number of rows per client."""
     counts = tuple(np.zeros(len(part), np.int64) for part in work.parts)
-    return _only(work.dataset, np.arange(1)), counts
+    servers = (work.dataset.only(np.arange(1)), counts)
+    given = (servers, *(_clients(work, range(node, clients, nodes)) for node in range(nodes)))
+    return [Post(work.cell, dataset, parts, federation, nodes) for dataset, parts in given]
 
 
 def _clients(work: ClientWork, mine: range) -> tuple[Dataset, Parts]:
     """The input of a client node: the rows of the clients `mine`, and one test row for its shape."""
     kept = np.concatenate([work.parts[client] for client in mine])
-    dataset = _only(work.dataset, kept)
+    dataset = work.dataset.only(kept)
     ends = iter(np.split(np.arange(len(kept)), np.cumsum([len(work.parts[client]) for client in mine])))
     none = np.arange(0)
     parts = tuple(next(ends) if client in mine else none for client in range(len(work.parts)))
     return replace(dataset, test_x=dataset.test_x[:1], test_y=dataset.test_y[:1]), parts
-
-
-def _only(dataset: Dataset, rows: RowNumbers) -> Dataset:
-    """`dataset` with these training rows only."""
-    return replace(dataset, train_x=dataset.train_x[rows], train_y=dataset.train_y[rows], clients=None)

@@ -47,7 +47,7 @@ class RayEngine:
 
     def run(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
         """See Engine.run."""
-        shipped = Shipped(LocalRoom(place.data_dir, 1, lambda number, figure: None))
+        shipped = Shipped(LocalRoom(place.data_dir))
         with connected(self.section.address, self.section.working_dir, self.jobs) as at_once:
             # One by one, so that a cell's data sets are shipped when it starts.
             calls = (
@@ -190,14 +190,17 @@ class RayCrew:
         blocks, shipped = self.work.blocks(chosen), ray.put(given)
         sent = got(
             [
-                self.task.remote(self.shipped, number, shipped, members, self._kept_by(members))
+                self.task.remote(
+                    self.shipped,
+                    number,
+                    shipped,
+                    members,
+                    {client: self.kept[client] for client in members.tolist() if client in self.kept},
+                )
                 for members in blocks
             ]
         )
         return remembered(in_order(chosen, blocks, sent), self.kept)
-
-    def _kept_by(self, members: Indices) -> dict[int, Floats]:
-        return {client: self.kept[client] for client in members.tolist() if client in self.kept}
 
 
 def train_alone(

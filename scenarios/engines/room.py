@@ -51,11 +51,14 @@ class ThreadCrew:
 
 @dataclass(frozen=True)
 class LocalRoom:
-    """A room for cells in this process, with `threads` threads; it calls `say` at the end of each round."""
+    """A room for cells in this process, with `threads` threads; it calls `say` at the end of each round.
+
+    With a folder alone it serves as a library: it loads data sets.
+    """
 
     data_dir: Path
-    threads: int
-    say: Say
+    threads: int = 1
+    say: Say = lambda number, figure: None
     _loaded: dict[tuple[DataName, int], Dataset] = field(default_factory=dict)
     _vertical: dict[str, Criteo] = field(default_factory=dict)
 

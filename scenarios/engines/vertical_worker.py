@@ -26,7 +26,7 @@ from scenarios.engines.federated_worker import say
 from scenarios.engines.federation import Server, Shape, work_for
 from scenarios.engines.frames import longest_frame
 from scenarios.engines.room import LocalRoom
-from scenarios.frame.work import round_line
+from scenarios.frame.work import print_round
 from scenarios.study.cells import Shelf
 from scenarios.vertical.cell import VerticalCell, epochs_of, follower_of
 from scenarios.vertical.parties import Floats, Follower, FollowerRows, LeaderRows, Plan, Request
@@ -89,9 +89,9 @@ def lead(told: Told, rows: LeaderRows, folder: Path, listener: socket.socket) ->
         server.assemble()
         outcome = clocked(
             lambda tell: epochs_of(
-                told.cell, told.plan, rows, wire, SystemWords(), LocalRoom(folder, 1, tell)
+                told.cell, told.plan, rows, wire, SystemWords(), LocalRoom(folder, say=tell)
             ),
-            lambda number, figure: say(round_line(number, figure)),
+            print_round,
         )
     Shelf(folder).put(told.cell, outcome)
     return 0

@@ -31,7 +31,7 @@ from scenarios.clients.work import SAMPLE, ClientWork, Crew, node_rows
 from scenarios.federated.measures import measures_of
 from scenarios.federated.reported import server_facts, server_series
 from scenarios.frame.digests import digest_of
-from scenarios.study.cells import Fact, Outcome, Room
+from scenarios.study.cells import NO_EPSILON, Fact, Outcome, Room
 
 
 def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome:
@@ -160,7 +160,7 @@ def protection_facts(protection: Protection) -> dict[str, Fact]:
     """The facts of an outcome about a mechanism's protection; an infinite epsilon becomes None."""
     guarantee = protection.guarantee
     if guarantee is None:
-        return {"epsilon": None, "stated": None, "delta": None, "unit": None, "protects": protection.protects}
+        return {**NO_EPSILON, "protects": protection.protects}
     epsilon, stated = (
         value if math.isfinite(value) else None for value in (guarantee.epsilon, guarantee.stated)
     )

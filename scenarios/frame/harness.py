@@ -19,6 +19,7 @@ from rich.text import Text
 from node.distribution import installed_version
 from node.errors import ConfigError
 from scenarios.frame.folder import claimed, fresh_folder, write_json, write_text
+from scenarios.frame.progress import print_plain
 from scenarios.frame.report import Ended, numbers, render
 from scenarios.frame.spec import Judged, Request, Scenario, Table, claims_json, is_figures, judge
 
@@ -137,7 +138,7 @@ def say(
         console.print(claim_line(claim), soft_wrap=True)
     for line in (ended.note, ended.headline, f"{ended.seconds:.0f} s in all. Report: {report}"):
         if line:
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            print_plain(console, line)
 
 
 def terminal_table(table: Table) -> RichTable:

@@ -1,10 +1,16 @@
-"""The bars of a terminal, with the time left, for whatever goes by rounds."""
+"""The lines and bars of a terminal, with the time left, for whatever goes by rounds."""
 
 from __future__ import annotations
 
 import time
 
+from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+
+
+def print_plain(console: Console, text: str) -> None:
+    """Print a line as it is, without colours or breaks."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 class Pace:

@@ -42,7 +42,7 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
     return PAGE.format(
         policy=escape(POLICY),
         title=escape(f"Murmuration: scenario {ended.name}"),
-        style=_tokens() + _asset("report.css"),
+        style=_asset("node", "tokens.css") + _asset("scenarios", "report.css"),  # one look with a node's page
         name=escape(ended.name),
         headline=escape(ended.headline),
         note=f"<p class='note'>{escape(ended.note)}</p>" if ended.note else "",
@@ -50,13 +50,13 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
         claims="\n".join(_claim(claim) for claim in judged),
         holding=holding(judged),
         method=f"<p class='how'>{escape(ended.method)}</p>" if ended.method else "",
-        tables="\n".join(_table(table) for table in tables),
+        tables="\n".join(f"<div class='scroll'>{_bare(table)}</div>" for table in tables),
         configuration=_configuration(ended.configuration),
         command=escape(ended.command),
         versions=_definitions({**ended.versions, "started": ended.started, "seconds": figure(ended.seconds)}),
         data=script_json([asdict(replace(chart, under=None)) for chart in charts]),
         plotly=get_plotlyjs(),
-        script=_asset("report.js"),
+        script=_asset("scenarios", "report.js"),
     )
 
 
@@ -160,13 +160,8 @@ def figure(value: float | int | str | None) -> str:
             return str(value)
 
 
-def _tokens() -> str:
-    """The style sheet that a report shares with a node's page."""
-    return resources.files("node").joinpath("assets", "tokens.css").read_text("utf-8")
-
-
-def _asset(name: str) -> str:
-    return resources.files("scenarios").joinpath("assets", name).read_text("utf-8")
+def _asset(package: str, name: str) -> str:
+    return resources.files(package).joinpath("assets", name).read_text("utf-8")
 
 
 def _chart(chart: Chart) -> str:
@@ -183,19 +178,12 @@ def _chart(chart: Chart) -> str:
 
 def _claim(claim: Judged) -> str:
     kind, mark, word = ("holds", "✓", "holds") if claim.verdict.holds else ("fails", "✗", "does not hold")
+    badge = " <small>identity</small>" if claim.kind == "identity" else ""
     return (
         f"<li class='{kind}'><span class='mark' role='img' aria-label='{word}'>{mark}</span>"
-        f"<div><strong>{escape(claim.name)}</strong>{_badge(claim)}"
+        f"<div><strong>{escape(claim.name)}</strong>{badge}"
         f"<span class='numbers'>{escape(numbers(claim.verdict))}</span></div></li>"
     )
-
-
-def _badge(claim: Judged) -> str:
-    return " <small>identity</small>" if claim.kind == "identity" else ""
-
-
-def _table(table: Table) -> str:
-    return f"<div class='scroll'>{_bare(table)}</div>"
 
 
 def _bare(table: Table) -> str:

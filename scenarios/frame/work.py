@@ -121,7 +121,7 @@ def do_in_children(
 def made(call: Call) -> int:
     """Make a call in a child process: print a line per round, keep the result, return the exit status."""
     try:
-        call.keep(call.result(lambda number, figure: print(round_line(number, figure), flush=True)))
+        call.keep(call.result(print_round))
     except UserError:
         raise
     except Exception as error:
@@ -156,6 +156,11 @@ class Look:
 def round_line(number: int, figure: float) -> str:
     """The line that a child prints at the end of a round."""
     return f"round {number}: {float(figure)!r}"
+
+
+def print_round(number: int, figure: float) -> None:
+    """Print that line to the log and flush it."""
+    print(round_line(number, figure), flush=True)
 
 
 def rounds_said(log: Path) -> list[tuple[int, float]]:

@@ -27,6 +27,7 @@ from node.task.sections import (
     TaskSection,
     TrainSection,
 )
+from node.training.build import build
 from node.training.trainer import Trainer, read_vector, shapes, write_vector
 from scenarios.clients.training import train_clients, training_of
 from scenarios.clients.work import node_rows
@@ -76,6 +77,10 @@ class AttackCell(BaseCell):
         key = f"{section}.{next(iter(table[section]), '')}"
         raise ConfigError(f"--set {key}: each arm has its own model and training; allowed: scenario.*")
 
+    def built(self, dataset: Dataset) -> nn.Module:
+        """The model with its initial weights, for rows as those of `dataset`."""
+        return build(self.model, self.seed, node_rows(dataset, np.arange(1)))
+
     def mechanism(self, model: nn.Module, rows: int) -> Mechanism:
         """The node's mechanism for one round on `rows` rows. Raises ConfigError."""
         task = Task(
@@ -116,7 +121,19 @@ class AttackCell(BaseCell):
         A mechanism with a gradient of its own computes every step, as it does in a node.
         """
         if mechanism.gradient is None:
-            return list(self._trained_in_blocks(dataset, model, start, parts))
+            trained, _ = train_clients(
+                model=model,
+                start=start,
+                rows_of_clients=parts,
+                x=dataset.train_x,
+                y=dataset.train_y,
+                loss=functional.cross_entropy,
+                training=training_of(self.train),
+                seeds=[(self.seed, number) for number in range(len(parts))],
+                after_batch=None,
+                block=_BLOCK,
+            )
+            return list(trained)
         vectors = []
         for number, part in enumerate(parts):
             rows, seed = node_rows(dataset, np.asarray(part, np.int64)), (self.seed, number)
@@ -124,21 +141,3 @@ class AttackCell(BaseCell):
             vectors.append(trainer.train(start, 1, threading.Event()).vector)
             write_vector(model, start, "*")
         return vectors
-
-    def _trained_in_blocks(
-        self, dataset: Dataset, model: nn.Module, start: Floats, parts: Sequence[RowNumbers]
-    ) -> Floats:
-        """Return the models (k, d) trained without noise."""
-        trained, _ = train_clients(
-            model=model,
-            start=start,
-            rows_of_clients=parts,
-            x=dataset.train_x,
-            y=dataset.train_y,
-            loss=functional.cross_entropy,
-            training=training_of(self.train),
-            seeds=[(self.seed, number) for number in range(len(parts))],
-            after_batch=None,
-            block=_BLOCK,
-        )
-        return trained

@@ -14,7 +14,7 @@ protect against these two attacks, and noise protects against any attack.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,9 +29,7 @@ from mechanisms.arguments import at_least_zero, count
 from mechanisms.gradients.objective import Loss
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
-from node.training.build import build
 from node.training.trainer import read_vector, shapes, split_vector
-from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.digests import salt_of
@@ -87,7 +85,11 @@ def matching_rows(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, count("steps", steps))
     weight, best, least = at_least_zero("variation", variation), rows.detach().clone(), float("inf")
     for _ in range(steps):
-        distance = _distance(model, own, rows, known, loss, wanted)
+        outputs = functional_call(model, own, (rows,))
+        found = torch.autograd.grad(loss(outputs, known), list(own.values()), create_graph=True)
+        flat = torch.cat([part.flatten() for part in found])
+        norms = (flat.norm() * wanted.norm()).clamp(min=torch.finfo(torch.float32).tiny)
+        distance = 1 - (flat @ wanted) / norms  # 1 - cosine of the angle to the observed gradient
         if distance.item() < least:
             best, least = rows.detach().clone(), distance.item()
         optimizer.zero_grad()
@@ -98,22 +100,6 @@ def matching_rows(
         with torch.no_grad():
             rows.clamp_(0, 1)
     return best.numpy()
-
-
-def _distance(
-    model: nn.Module,
-    own: Mapping[str, torch.Tensor],
-    rows: torch.Tensor,
-    labels: torch.Tensor,
-    loss: Loss,
-    wanted: torch.Tensor,
-) -> torch.Tensor:
-    """1 - cosine of the angle between the rows' gradient and the observed one."""
-    outputs = functional_call(model, dict(own), (rows,))
-    found = torch.autograd.grad(loss(outputs, labels), list(own.values()), create_graph=True)
-    flat = torch.cat([part.flatten() for part in found])
-    norms = flat.norm() * wanted.norm()
-    return 1 - (flat @ wanted) / norms.clamp(min=torch.finfo(torch.float32).tiny)
 
 
 def _variation(rows: torch.Tensor) -> torch.Tensor:
@@ -185,12 +171,12 @@ class InversionCell(AttackCell):
 
     def check(self, room: Room) -> None:
         """Raise ConfigError unless model and mechanism can be made."""
-        self.mechanism(self._model(room.dataset(self.dataset, self.seed)), self.rows)
+        self.mechanism(self.built(room.dataset(self.dataset, self.seed)), self.rows)
 
     def replay(self, room: Room) -> Outcome:
         """Run the attack in this process, with noise from the seed."""
         begun, dataset = time.perf_counter(), room.dataset(self.dataset, self.seed)
-        model = self._model(dataset)
+        model = self.built(dataset)
         mechanism = self.mechanism(model, self.rows)
         with one_thread():
             found = [self._inverted(dataset, model, mechanism, target) for target in range(self.targets)]
@@ -199,9 +185,6 @@ class InversionCell(AttackCell):
         pictures = {TRUTH: _pixels(found[0].truth), FOUND: _pixels(found[0].found)}
         facts = {**protection_facts(mechanism), **figures(found)}
         return Outcome((figure,), facts, time.perf_counter() - begun, pictures)
-
-    def _model(self, dataset: Dataset) -> nn.Module:
-        return build(self.model, self.seed, node_rows(dataset, np.arange(1)))
 
     def _inverted(self, dataset: Dataset, model: nn.Module, mechanism: Mechanism, target: int) -> Inverted:
         """Attack the first row of an order that is the same in all arms."""

@@ -17,7 +17,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from mechanisms.audits import membership, shadows
 from mechanisms.audits.membership import Losses
@@ -25,10 +24,8 @@ from mechanisms.audits.shadows import Shadows
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
-from node.training.build import build
 from node.training.trainer import Trainer, read_vector
 from scenarios.clients.work import node_rows
-from scenarios.data.dataset import Dataset
 from scenarios.federated.rounds import protection_facts
 from scenarios.federated.shadow_models import random_halves, row_losses
 from scenarios.frame.digests import salt_of
@@ -69,12 +66,12 @@ class MembershipCell(AttackCell):
             raise ConfigError(
                 f"{3 * self.rows} rows are needed, and {self.dataset} has {len(dataset.train_y)}"
             )
-        self.mechanism(self._model(dataset), self.rows)
+        self.mechanism(self.built(dataset), self.rows)
 
     def replay(self, room: Room) -> Outcome:
         """Run the attack in this process, with noise from the seed."""
         begun, dataset = time.perf_counter(), room.dataset(self.dataset, self.seed)
-        model = self._model(dataset)
+        model = self.built(dataset)
         mechanism = self.mechanism(model, self.rows)
         order = np.random.default_rng([_ROWS, self.seed]).permutation(len(dataset.train_y))
         candidates, own = order[: 2 * self.rows], order[2 * self.rows :]
@@ -95,9 +92,6 @@ class MembershipCell(AttackCell):
         of_model = {"accuracy": float(np.mean(right)), "ceiling": ceiling(mechanism)}
         facts = {**protection_facts(mechanism), **found, **of_model}
         return Outcome((found["ratio auc"],), facts, time.perf_counter() - begun)
-
-    def _model(self, dataset: Dataset) -> nn.Module:
-        return build(self.model, self.seed, node_rows(dataset, np.arange(1)))
 
 
 def attacked(

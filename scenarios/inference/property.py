@@ -25,8 +25,6 @@ from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.data.partition import RowNumbers
 from node.errors import ConfigError
-from node.training.build import build
-from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset, Integers
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.digests import salt_of
@@ -168,13 +166,13 @@ class PropertyCell(AttackCell):
     def check(self, room: Room) -> None:
         """Raise ConfigError unless the columns are Adult's, and model and mechanism can be made."""
         narrowed, _ = without_sex(room.dataset(self.dataset, self.seed))
-        self.mechanism(self._model(narrowed), self.rows)
+        self.mechanism(self.built(narrowed), self.rows)
 
     def replay(self, room: Room) -> Outcome:
         """Run the attack in this process, with noise from the seed."""
         begun = time.perf_counter()
         narrowed, women = without_sex(room.dataset(self.dataset, self.seed))
-        model = self._model(narrowed)
+        model = self.built(narrowed)
         mechanism = self.mechanism(model, self.rows)
         rng = np.random.default_rng([_SUMS, self.seed])
         with one_thread():
@@ -188,9 +186,6 @@ class PropertyCell(AttackCell):
             "counting auc": counting_auc(self.updates),
         }
         return Outcome((found.auc,), facts, time.perf_counter() - begun)
-
-    def _model(self, narrowed: Dataset) -> nn.Module:
-        return build(self.model, self.seed, node_rows(narrowed, np.arange(1)))
 
     def _clients(
         self, narrowed: Dataset, women: Flags, model: nn.Module, mechanism: Mechanism

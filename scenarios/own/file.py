@@ -47,22 +47,17 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _OWN_KEYS = ("name", "summary", "source", "seeds", "quick", "arms", "claims")
 
 
-def _levels_by(what: str) -> Rule:
-    def accept(value: object) -> dict[str, Any]:
-        if not isinstance(value, dict) or not all(_is_wanted(one) for one in value.values()):
+def _levels(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError
+    for wanted in value.values():
+        levels = wanted if isinstance(wanted, list) else [wanted]
+        if not levels or not all(isinstance(one, str | int | float) for one in levels):
             raise ValueError
-        return value
-
-    return Rule(what, accept)
+    return value
 
 
-def _is_wanted(value: object) -> bool:
-    if isinstance(value, list):
-        return len(value) > 0 and all(isinstance(one, str | int | float) for one in value)
-    return isinstance(value, str | int | float)
-
-
-_where = _levels_by("a table of factors, each with a value or a list of values")
+_where = Rule("a table of factors, each with a value or a list of values", _levels)
 
 
 @dataclass(frozen=True)
@@ -89,7 +84,7 @@ class ArmsSection:
 
     grid: Mapping[str, Any] = key(plain_table("a table of lists, by dotted keys"), factory=dict)
     fixed: Mapping[str, Any] = key(plain_table("a table of values, by dotted keys"), factory=dict, name="set")
-    factors: Mapping[str, Any] = key(_levels_by("a table of factors, each with a value"), factory=dict)
+    factors: Mapping[str, Any] = key(Rule("a table of factors, each with a value", _levels), factory=dict)
     name: str = key(text("letters, digits, '.', '_' and '-', at most 64", NAME), "")
 
 
@@ -169,7 +164,10 @@ def study_of(table: Mapping[str, Any]) -> Study:
         if name not in known:
             raise unknown_name("key", name, name, known)
     own = {name: table[name] for name in ("name", "summary", "source", "seeds") if name in table}
-    head = _without_prefix(HeadSection, own)
+    try:
+        head = read_section(HeadSection, "", own)
+    except ConfigError as error:  # the keys stand above all sections, and are named so
+        raise ConfigError(str(error).removeprefix(".")) from None
     quick = read_section(QuickSection, "quick", table.get("quick", {}))
     base = {name: value for name, value in table.items() if name not in _OWN_KEYS}
     arms = _arms(base, _tables("arms", table.get("arms", [{}])))
@@ -187,14 +185,6 @@ def study_of(table: Mapping[str, Any]) -> Study:
         quick=Quick(quick.seeds, quick.rounds),
         claims=tuple(claims),
     )
-
-
-def _without_prefix(section: type[HeadSection], table: Mapping[str, object]) -> HeadSection:
-    """The keys above all sections; an error names them as the file does."""
-    try:
-        return read_section(section, "", dict(table))
-    except ConfigError as error:
-        raise ConfigError(str(error).removeprefix(".")) from None
 
 
 def _tables(name: str, value: object) -> Sequence[Mapping[str, Any]]:

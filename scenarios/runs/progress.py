@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from scenarios.engines.engine import SweepDisplay
-from scenarios.frame.progress import Bar, Pace, Rounds, clock, columns
+from scenarios.frame.progress import Bar, Pace, Rounds, clock, columns, print_plain
 from scenarios.study.cells import Cell, Outcome, cell_name
 
 
@@ -33,8 +33,7 @@ class SweepLines:
         self._ended += 1
         self.round_ended(cell, cell.rounds, outcome.final)
         text = f"cell {self._ended}/{self._cells}  {cell_text(cell, outcome)}"
-        left = f"{clock(self._left_s)} left"
-        self._console.print(f"{text}  {left}", highlight=False, markup=False, soft_wrap=True)
+        print_plain(self._console, f"{text}  {clock(self._left_s)} left")
 
 
 class SweepBar:

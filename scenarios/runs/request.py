@@ -22,46 +22,42 @@ from node.task.rules import Rule, key, plain_table, read_section, real, text, wh
 from scenarios.clients.aggregators import aggregated_by
 from scenarios.clients.attacks import own_attackers
 from scenarios.data.sources import data_folder
-from scenarios.engines.choice import EngineChoice, RaySection
+from scenarios.engines.choice import ENGINES, EngineChoice, RaySection
 from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Json, Request
 from scenarios.study.arms import OWN, Arm, as_arm
-from scenarios.study.cells import Cell, Room
+from scenarios.study.cells import Cell
 from scenarios.study.sweep import Study
 
-ENGINES = ("inline", "processes", "ray")
 OPTIONS = frozenset({"peers", "rounds", "seed", "engine", "jobs", "data_dir", "out", "quick", "overrides"})
 _MOST_JOBS = 256
 _LARGEST_SEED = 2**31
 
 
-def _patterns() -> Rule:
-    def accept(value: object) -> tuple[str, ...]:
-        parts = value.split(",") if isinstance(value, str) else value
-        if not isinstance(parts, list) or not parts:
-            raise ValueError
-        if not all(isinstance(part, str) and part.strip() for part in parts):
-            raise ValueError
-        return tuple(part.strip() for part in parts)
-
-    return Rule("names of arms, or patterns such as 'eps10-*', separated by commas", accept)
+def _patterns(value: object) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list) or not parts:
+        raise ValueError
+    if not all(isinstance(part, str) and part.strip() for part in parts):
+        raise ValueError
+    return tuple(part.strip() for part in parts)
 
 
 _MECHANISM = "the name of a mechanism, such as 'fedadam', or 'package.module:Class'"
 _arguments = plain_table("a table of text, numbers, booleans, lists")
 
 
-def _figure() -> Rule:
-    def accept(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError
-        figure = float(value)  # TOML takes ".9" for text
-        if not (math.isfinite(figure) and figure > 0):
-            raise ValueError
-        return figure
+def _figure(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError
+    figure = float(value)  # TOML takes ".9" for text
+    if not (math.isfinite(figure) and figure > 0):
+        raise ValueError
+    return figure
 
-    return Rule("a number above 0, such as 0.9", accept)
+
+_ARMS = Rule("names of arms, or patterns such as 'eps10-*', separated by commas", _patterns)
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class StudySection:
     figure; the report says when each arm reaches it.
     """
 
-    arms: tuple[str, ...] | None = key(_patterns(), None)
+    arms: tuple[str, ...] | None = key(_ARMS, None)
     seeds: int | None = key(whole(2, 1000, because=", as a mean needs its standard error"), None)
     mechanism: str | None = key(text(_MECHANISM, r"[\w-]+|[\w.]+:[\w.]+"), None)
     parameters: Mapping[str, Any] = key(_arguments, factory=dict)
@@ -82,7 +78,7 @@ class StudySection:
     attack: str | None = key(text("'package.module:Class'", r"[\w.]+:[\w.]+"), None)
     attack_parameters: Mapping[str, Any] = key(_arguments, factory=dict)
     attackers: float = key(real(above=0, at_most=1), 0.2)
-    target: float | None = key(_figure(), None)
+    target: float | None = key(Rule("a number above 0, such as 0.9", _figure), None)
 
 
 @dataclass(frozen=True)
@@ -112,24 +108,20 @@ def judged(study: Study, request: Request) -> StudyRun:
     table = overridden(request.overrides or ())
     own = read_section(StudySection, "scenario", table.pop("scenario", {}))
     ray = read_section(RaySection, "ray", table.pop("ray", {}))
-    engine = chosen_engine(request, ray, "inline")
+    engine = chosen_engine(request, ray, ENGINES[0])
     seeds = _seeds(study, request, own)
     chosen = (_changed(arm, request, table, study) for arm in _chosen(study, request, own))
     arms = tuple(_attacked(arm, own) for arm in chosen)
     data_dir = data_folder(request.data_dir, os.environ)
-    room = LocalRoom(data_dir, 1, lambda number, figure: None)
+    room = LocalRoom(data_dir)
     for name in study.data_sets:
         room.either(name, seeds[0])
     for arm in arms:
-        _check(as_arm(arm).cell.seeded(seeds[0]), room)
+        try:
+            as_arm(arm).cell.seeded(seeds[0]).check(room)
+        except ConfigError as error:
+            raise ConfigError(f"{arm.arm}: {error}") from error
     return StudyRun(study, arms, seeds, engine, data_dir, _given(request), own.target)
-
-
-def _check(cell: Cell, room: Room) -> None:
-    try:
-        cell.check(room)
-    except ConfigError as error:
-        raise ConfigError(f"{cell.arm}: {error}") from error
 
 
 def chosen_engine(request: Request, ray: RaySection, usual: str) -> EngineChoice:

@@ -7,18 +7,20 @@ from pathlib import Path
 
 from rich.console import Console
 
-from scenarios.engines.choice import EngineChoice
+from scenarios.engines.choice import ENGINES, EngineChoice
 from scenarios.engines.engine import Engine, Place, cores
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine
+from scenarios.frame.progress import print_plain
 from scenarios.frame.spec import Json, Scenario, Table
 from scenarios.runs.progress import sweep_shown
-from scenarios.runs.request import ENGINES, OPTIONS, StudyRun, described, judged
+from scenarios.runs.request import OPTIONS, StudyRun, described, judged
 from scenarios.study.cells import Cell, Shelf
 from scenarios.study.common_tables import common_tables
 from scenarios.study.comparison import METHOD
-from scenarios.study.plots import usual_charts, usual_headline, usual_tables
+from scenarios.study.plots import usual_charts, usual_headline
 from scenarios.study.sweep import Study, Sweep, arms_json, collect, stored, substitutions
+from scenarios.study.tables import usual_tables
 from scenarios.study.targets import targets_json
 
 
@@ -69,12 +71,7 @@ def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:
     missing = [cell for cell in run.cells if not _kept(cell, place.shelf)]
     kept = len(run.cells) - len(missing)
     told = f"{len(run.cells)} cells, {kept} of them finished before" if kept else f"{len(run.cells)} cells"
-    console.print(
-        f"{told}; if stopped, the same command with --out {folder} goes on",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    print_plain(console, f"{told}; if stopped, the same command with --out {folder} goes on")
     if missing:
         with sweep_shown(console, missing) as display:
             engine_of(run.engine).run(missing, place, display)

@@ -109,6 +109,11 @@ def level_text(level: Level) -> str:
     return level if isinstance(level, str) else f"{level:g}"
 
 
+def capital(words: str) -> str:
+    """Words as they stand at the beginning of a sentence."""
+    return words[:1].upper() + words[1:]
+
+
 def is_number(level: object) -> TypeGuard[float]:
     """Whether the value of a factor is a number."""
     return isinstance(level, int | float) and not isinstance(level, bool)
@@ -116,11 +121,11 @@ def is_number(level: object) -> TypeGuard[float]:
 
 def matches(factors: Factors, where: Where) -> bool:
     """Whether an arm with these factors is meant by `where`."""
-    return all(name in factors and _is_in(factors[name], wanted) for name, wanted in where.items())
-
-
-def _is_in(level: Level, wanted: Level | Collection[Level]) -> bool:
-    return level == wanted if isinstance(wanted, str | int | float) else level in wanted
+    return all(
+        name in factors
+        and (factors[name] == wanted if isinstance(wanted, str | int | float) else factors[name] in wanted)
+        for name, wanted in where.items()
+    )
 
 
 def selected(factors: Mapping[str, Factors], where: Where) -> tuple[str, ...]:

@@ -31,6 +31,8 @@ Fact = float | str | bool | None
 METRIC = "metric"
 """The fact that names what a cell's figures are: one of node.training.figures.metric_words.METRIC_NAMES."""
 
+NO_EPSILON: Mapping[str, Fact] = dict.fromkeys(("epsilon", "stated", "delta", "unit"))
+"""The facts about the guarantee of a cell without one; `protects` says what is protected nevertheless."""
 _REMEDY = "remove it, and the same command runs that cell again"
 
 

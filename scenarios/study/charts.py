@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from node.training.figures.metric_words import METRIC_NAMES, SHARES
 from scenarios.frame.spec import Chart, Json
+from scenarios.study.arms import capital
 from scenarios.study.sweep import FINAL, Sweep
 
 SERIES = 8
@@ -85,8 +86,7 @@ def metric_axis(metric: str) -> Json:
 
 def sentence(metric: str) -> str:
     """The name of a metric at the beginning of a sentence."""
-    name = METRIC_NAMES[metric]
-    return name[0].upper() + name[1:]
+    return capital(METRIC_NAMES[metric])
 
 
 def metric_hover(metric: str) -> str:

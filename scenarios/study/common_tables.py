@@ -7,14 +7,15 @@ an earlier version stored its cells, is left out of a table; a table without arm
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from scenarios.frame.spec import Table
-from scenarios.study.cells import Fact
 from scenarios.study.charts import amount
 from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
-from scenarios.study.costs import DOWN, MEASURED, TRAFFIC, UP, sent_until
+from scenarios.study.costs import DOWN, MEASURED, UP, sent_until
 from scenarios.study.skew import BY_CHANCE, CLIENTS, DISTANCE, FARTHEST, FEWEST, MOST, SIZE_SPREAD
 from scenarios.study.sweep import Sweep
+from scenarios.study.tables import ArmTable, Cells, mean, seconds, tabled
 from scenarios.study.targets import reached
 
 NOT_REACHED = "not reached"
@@ -22,69 +23,68 @@ _UNKNOWN = "not known"
 _MEGABYTE = 1e6
 
 
-def common_tables(sweep: Sweep) -> tuple[Table, ...]:
-    """The tables that have rows."""
-    found = (clients_table(sweep), partition_table(sweep), cost_table(sweep), target_table(sweep))
-    return tuple(table for table in found if table.rows)
-
-
-def clients_table(sweep: Sweep) -> Table:
-    """How accurate the last common model is for single clients: means over the seeds."""
-    headings = ("arm", "clients", "worst client", "10th percentile", "spread (SD)")
-    rows = tuple(
-        (arm, _number(sweep, arm, CLIENTS), *(f"{sweep.mean(arm, fact):.1%}" for fact in facts))
-        for facts in ((WORST, TENTH, SPREAD),)
-        for arm in _arms(sweep, *facts)
+def _having(*facts: str) -> Callable[[Sweep, str], bool]:
+    """Chooses the arms that have all these facts, as numbers, with every seed."""
+    return lambda sweep, arm: all(
+        isinstance(outcome.facts.get(fact), int | float) for outcome in sweep.outcomes[arm] for fact in facts
     )
-    return Table("Clients: accuracy on test rows weighted by a client's labels", headings, rows)
 
 
-def partition_table(sweep: Sweep) -> Table:
-    """How unequal the clients' rows are: means over the seeds."""
-    headings = (
-        "arm",
-        "clients",
-        "label distance",
-        "farthest client",
-        "by chance",
-        "fewest rows",
-        "most rows",
-        "spread of sizes",
-    )
-    rows = tuple(
-        (
-            arm,
-            _number(sweep, arm, CLIENTS),
-            *(_decimals(sweep.mean(arm, fact)) for fact in (DISTANCE, FARTHEST, BY_CHANCE)),
-            *(_number(sweep, arm, fact) for fact in (FEWEST, MOST)),
-            f"{sweep.mean(arm, SIZE_SPREAD):.2f}",
-        )
-        for arm in _arms(sweep, CLIENTS)
-    )
-    return Table("Partition: total variation between a client's labels and all labels", headings, rows)
+def _kilobytes(fact: str) -> Cells:
+    return lambda sweep, arm: f"{sweep.mean(arm, fact) / 1e3:.1f}"
 
 
-def cost_table(sweep: Sweep) -> Table:
-    """What a client sends and receives in a round, what all send in a run, and the seconds."""
-    headings = ("arm", "kB up", "kB down", "MB of all, run", "bytes are", "s a run", "s a round")
-    rows = tuple(_cost_row(sweep, arm) for arm in _arms(sweep, UP, DOWN))
-    return Table("Cost: bytes a client and round, and seconds of computing", headings, rows)
-
-
-def _cost_row(sweep: Sweep, arm: str) -> tuple[str, ...]:
-    outcomes = sweep.outcomes[arm]
-    rounds = len(outcomes[0].figures)
-    sent = [sent_until(outcome, rounds) for outcome in outcomes if TRAFFIC in outcome.series]
-    seconds = math.fsum(outcome.seconds for outcome in outcomes) / len(outcomes)
+def _sent(sweep: Sweep, arm: str) -> str:
+    """What all parties sent in a run, in MB."""
+    sent = (sent_until(outcome, len(outcome.figures)) for outcome in sweep.outcomes[arm])
     known = [one for one in sent if one is not None]
-    return (
-        arm,
-        *(f"{sweep.mean(arm, fact) / 1e3:.1f}" for fact in (UP, DOWN)),
-        f"{math.fsum(known) / len(known) / _MEGABYTE:.2f}" if known else _UNKNOWN,
-        "measured" if sweep.fact(arm, MEASURED) else "of vectors",
-        f"{seconds:.1f}",
-        f"{seconds / rounds:.3f}",
-    )
+    return f"{math.fsum(known) / len(known) / _MEGABYTE:.2f}" if known else _UNKNOWN
+
+
+def _seconds_a_round(sweep: Sweep, arm: str) -> str:
+    outcomes = sweep.outcomes[arm]
+    run = math.fsum(outcome.seconds for outcome in outcomes) / len(outcomes)
+    return f"{run / len(outcomes[0].figures):.3f}"
+
+
+CLIENT_TABLE = ArmTable(
+    "Clients: accuracy on test rows weighted by a client's labels",
+    {
+        "clients": mean(CLIENTS, ".0f"),
+        "worst client": mean(WORST, ".1%"),
+        "10th percentile": mean(TENTH, ".1%"),
+        "spread (SD)": mean(SPREAD, ".1%"),
+    },
+    only=_having(WORST, TENTH, SPREAD),
+)
+"""How accurate the last common model is for single clients: means over the seeds."""
+PARTITION_TABLE = ArmTable(
+    "Partition: total variation between a client's labels and all labels",
+    {
+        "clients": mean(CLIENTS, ".0f"),
+        "label distance": mean(DISTANCE),
+        "farthest client": mean(FARTHEST),
+        "by chance": mean(BY_CHANCE),
+        "fewest rows": mean(FEWEST, ".0f"),
+        "most rows": mean(MOST, ".0f"),
+        "spread of sizes": mean(SIZE_SPREAD, ".2f"),
+    },
+    only=_having(CLIENTS),
+)
+"""How unequal the clients' rows are: means over the seeds."""
+COST_TABLE = ArmTable(
+    "Cost: bytes a client and round, and seconds of computing",
+    {
+        "kB up": _kilobytes(UP),
+        "kB down": _kilobytes(DOWN),
+        "MB of all, run": _sent,
+        "bytes are": lambda sweep, arm: "measured" if sweep.fact(arm, MEASURED) else "of vectors",
+        "s a run": seconds,
+        "s a round": _seconds_a_round,
+    },
+    only=_having(UP, DOWN),
+)
+"""What a client sends and receives in a round, what all send in a run, and the seconds."""
 
 
 def target_table(sweep: Sweep) -> Table:
@@ -100,34 +100,15 @@ def _target_row(sweep: Sweep, arm: str, target: float) -> tuple[str, ...]:
     found = reached(sweep, arm, target)
     if found is None:
         return (arm, NOT_REACHED, "", "", "", "")
+    is_finite = sweep.fact(arm, "epsilon") is not None
     return (
         arm,
         str(found.round),
         _UNKNOWN if found.seconds is None else f"{found.seconds:.1f}",
         _UNKNOWN if found.bytes is None else f"{found.bytes / _MEGABYTE:.2f}",
-        _epsilon(found.epsilon, sweep.fact(arm, "epsilon")),
+        _UNKNOWN if found.epsilon is None and is_finite else amount(found.epsilon),
         amount(sweep.fact(arm, "delta")),
     )
 
 
-def _epsilon(until: float | None, whole: Fact) -> str:
-    """The epsilon until a round; `whole`: that of the whole run, None if it is infinite."""
-    return _UNKNOWN if until is None and whole is not None else amount(until)
-
-
-def _arms(sweep: Sweep, *facts: str) -> tuple[str, ...]:
-    """The arms that have all these facts, as numbers, with every seed."""
-    return tuple(
-        arm
-        for arm, outcomes in sweep.outcomes.items()
-        if all(isinstance(outcome.facts.get(fact), int | float) for outcome in outcomes for fact in facts)
-    )
-
-
-def _number(sweep: Sweep, arm: str, fact: str) -> str:
-    return f"{sweep.mean(arm, fact):.0f}"
-
-
-def _decimals(value: float) -> str:
-    """A share with three decimals; "" if there is none, as for numbers in place of labels."""
-    return "" if math.isnan(value) else f"{value:.3f}"
+common_tables = tabled(CLIENT_TABLE, PARTITION_TABLE, COST_TABLE, target_table)

@@ -38,6 +38,6 @@ def rise(sweep: Sweep, one: str, other: str, fact: str = FINAL) -> float:
     return difference(sweep, one, other, fact).margins
 
 
-def largest_rise(sweep: Sweep, arms: Sequence[str], fact: str = FINAL) -> float:
+def largest_rise(sweep: Sweep, arms: Sequence[str]) -> float:
     """The largest rise from an arm to the next one, among two or more, in margins."""
-    return max(rise(sweep, one, other, fact) for one, other in pairwise(arms))
+    return max(rise(sweep, one, other) for one, other in pairwise(arms))

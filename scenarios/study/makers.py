@@ -22,7 +22,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from scenarios.frame.spec import Claim, Verdict
-from scenarios.study.arms import Factors, Line, Where, in_words, level_text, lines, pairs, selected
+from scenarios.study.arms import Factors, Line, Where, capital, in_words, level_text, lines, pairs, selected
 from scenarios.study.comparison import CLOSE, difference, level, rise
 from scenarios.study.sweep import FINAL, Sweep
 
@@ -242,7 +242,7 @@ def figures_of(sweep: Sweep, arms: Iterable[str], fact: str) -> Numbers:
 
 
 def _subject(fact: str) -> str:
-    return "The figure" if fact == FINAL else fact[:1].upper() + fact[1:]
+    return "The figure" if fact == FINAL else capital(fact)
 
 
 def _told(where: Where) -> str:

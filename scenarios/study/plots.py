@@ -1,4 +1,4 @@
-"""Plots as short specifications over factors, and the usual plots, table and headline of a study.
+"""Plots as short specifications over factors, and the usual plots and headline of a study.
 
     charts=specified(Lines("epsilon"), Rounds({"epsilon": 8}), Bars())
 
@@ -15,14 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from scenarios.frame.spec import Chart, Json, Table
-from scenarios.study.arms import Factors, Where, in_words, is_number, level_text
+from scenarios.frame.spec import Chart, Json
+from scenarios.study.arms import Factors, Where, capital, in_words, is_number, matches
 from scenarios.study.charts import (
     BARS,
     SERIES,
-    amount,
     axes,
     bars,
     by_round,
@@ -39,6 +38,7 @@ _AFTER = " after the last round"
 _LOG_FROM = 20.0
 """An axis is logarithmic if its greatest value is this many times the least."""
 
+T = TypeVar("T")
 Text = str | Callable[[Sweep], str]
 """Text, or a function that writes it about a sweep."""
 Naming = str | Callable[[Factors], str]
@@ -117,14 +117,12 @@ class Level:
         if callable(self.of):
             at = list(self.at or places)
             return merged({**level_line(self.name, 0.0, at), "y": [self.of(x) for x in at]}, self.style)
-        value = self.of if isinstance(self.of, int | float) else self._mean(sweep, self.of, self.fact or fact)
-        return None if math.isnan(value) else merged(level_line(self.name, value, _ends(places)), self.style)
-
-    @staticmethod
-    def _mean(sweep: Sweep, where: Where, fact: str) -> float:
-        """NaN without such an arm, or if it has no such fact."""
-        arm = sweep.first(where)
-        return math.nan if arm is None else sweep.mean(arm, fact)
+        value = self.of if isinstance(self.of, int | float) else math.nan
+        if isinstance(self.of, Mapping) and (arm := sweep.first(self.of)) is not None:
+            value = sweep.mean(arm, self.fact or fact)  # NaN if the arm has no such fact
+        if math.isnan(value):
+            return None
+        return merged(level_line(self.name, value, [places[0], places[-1]]), self.style)
 
 
 @dataclass(frozen=True)
@@ -136,10 +134,6 @@ class Drawn:
     def trace(self, sweep: Sweep, places: Sequence[Any], fact: str) -> Json | None:
         """See Reference."""
         return self.json
-
-
-def _ends(places: Sequence[Any]) -> list[Any]:
-    return [places[0], places[-1]]
 
 
 def merged(one: Json, other: Json) -> Json:
@@ -196,10 +190,10 @@ class Lines:
         found = (one.trace(sweep, places, self.fact) for one in self._references(sweep))
         return Chart(
             key,
-            _told(self.title, sweep) or f"{_name(sweep, self.fact, capital=True)} over {self.over}",
+            given(self.title, sweep) or f"{_name(sweep, self.fact, begins=True)} over {self.over}",
             _barred(self.caption, sweep),
             (*traces, *(trace for trace in found if trace is not None)),
-            merged(self._layout(sweep, places), _look(self.look, sweep)),
+            merged(self._layout(sweep, places), given(self.look, sweep)),
         )
 
     def _curves(self, sweep: Sweep) -> Sequence[tuple[Curve, int]]:
@@ -214,7 +208,7 @@ class Lines:
             if points:
                 fact, dash = curve.fact or self.fact, curve.dash if position < SERIES else "dot"
                 made = series(sweep, name, points, position, dash, fact)
-                yield merged(made, _style(curve.style, sweep, tuple(points)))
+                yield merged(made, given(curve.style, sweep, tuple(points)))
 
     def _lines(self, sweep: Sweep, curve: Curve) -> list[tuple[str, Sequence[str]]]:
         """The names and arms of the lines of a curve."""
@@ -230,7 +224,11 @@ class Lines:
             return self.levels
         where = {name: wanted for name, wanted in self.where.items() if name != self.over}
         bare = [arm for arm in sweep.select({}) if self.over not in sweep.factors[arm]]
-        meant = [arm for arm in bare if _may_stand_beside(sweep.factors[arm], where)]
+        meant = [
+            arm
+            for arm in bare
+            if matches(own := sweep.factors[arm], {name: where[name] for name in where if name in own})
+        ]
         return [Level(arm, sweep.mean(arm, self.fact)) for arm in meant[:SERIES]]
 
     def _layout(self, sweep: Sweep, places: Sequence[Any]) -> Json:
@@ -258,11 +256,8 @@ def _placed(sweep: Sweep, arms: Sequence[str], x: Place, fact: str) -> dict[str,
     """The place of each arm on the x axis; without arms that have no place there, or not this fact."""
     found = {arm: _place(sweep, arm, x) for arm in arms if not math.isnan(sweep.mean(arm, fact))}
     known = {arm: place for arm, place in found.items() if isinstance(place, str) or not math.isnan(place)}
-    return dict(sorted(known.items(), key=lambda item: item[1])) if _are_numbers(known) else known
-
-
-def _are_numbers(known: Mapping[str, Any]) -> bool:
-    return all(map(is_number, known.values()))
+    numbers = all(map(is_number, known.values()))
+    return dict(sorted(known.items(), key=lambda item: item[1])) if numbers else known
 
 
 def _place(sweep: Sweep, arm: str, x: Place) -> Any:
@@ -271,25 +266,9 @@ def _place(sweep: Sweep, arm: str, x: Place) -> Any:
     return sweep.factors[arm][x] if x in sweep.factors[arm] else sweep.mean(arm, x)
 
 
-def _told(text: Text, sweep: Sweep) -> str:
-    return text if isinstance(text, str) else text(sweep)
-
-
-def _look(look: Look, sweep: Sweep) -> Json:
-    return look(sweep) if callable(look) else look
-
-
-def _style(style: Style, sweep: Sweep, arms: Sequence[str]) -> Json:
-    return style(sweep, arms) if callable(style) else style
-
-
-def _may_stand_beside(factors: Factors, where: Where) -> bool:
-    """Whether an arm contradicts `where` in no factor that it has."""
-    return all(
-        factors[name] == wanted if isinstance(wanted, str | int | float) else factors[name] in wanted
-        for name, wanted in where.items()
-        if name in factors
-    )
+def given(value: T | Callable[..., T], *subject: Any) -> T:
+    """A part of a specification: the value itself, or what it makes of a sweep, or of a sweep and arms."""
+    return value(*subject) if callable(value) else value
 
 
 def _named(sweep: Sweep, curve: Curve) -> list[tuple[str, str]]:
@@ -303,10 +282,6 @@ def _named(sweep: Sweep, curve: Curve) -> list[tuple[str, str]]:
 # -- rounds ------------------------------------------------------------------------------------------------
 
 
-def _by_rounds(sweep: Sweep) -> str:
-    return f"{sweep.figure[:1].upper()}{sweep.figure[1:]} by round"
-
-
 @dataclass(frozen=True)
 class Rounds:
     """Figures by round, as means over the seeds, of the first eight arms of a selection.
@@ -316,7 +291,7 @@ class Rounds:
     """
 
     where: Where = field(default_factory=dict)
-    title: Text = _by_rounds
+    title: Text = lambda sweep: f"{capital(sweep.figure)} by round"
     key: str = "rounds"
     caption: Text = "The mean over the seeds."
     curves: tuple[Curve, ...] = ()
@@ -330,7 +305,7 @@ class Rounds:
         shown = self._shown(sweep)
         traces = [_by_round(sweep, *one, place) for place, one in enumerate(shown)]
         last = max((len(trace["x"]) for trace in traces), default=1)
-        caption, there = _told(self.caption, sweep), sweep.select(self.where)
+        caption, there = given(self.caption, sweep), sweep.select(self.where)
         if not self.curves and len(there) > SERIES:
             caption += f" The first {SERIES} of {len(there)} arms."
         found = [one.trace(sweep, [1, last], FINAL) for one in self.levels] if traces else []
@@ -339,10 +314,10 @@ class Rounds:
         )
         return Chart(
             self.key,
-            _told(self.title, sweep),
+            given(self.title, sweep),
             caption,
             (*traces, *(trace for trace in found if trace is not None)),
-            merged(layout, _look(self.look, sweep)),
+            merged(layout, given(self.look, sweep)),
         )
 
     def _shown(self, sweep: Sweep) -> list[tuple[Curve, str, str]]:
@@ -363,7 +338,7 @@ def _by_round(sweep: Sweep, curve: Curve, arm: str, name: str, position: int) ->
         "y": list(values),
         "line": {"color": ink, "width": 2.5, **({"dash": curve.dash} if curve.dash != "solid" else {})},
     }
-    return merged(trace, _style(curve.style, sweep, (arm,)))
+    return merged(trace, given(curve.style, sweep, (arm,)))
 
 
 # -- bars --------------------------------------------------------------------------------------------------
@@ -407,10 +382,10 @@ class Bars:
             layout = {"barmode": "group", "yaxis": layout["yaxis"]}
         return Chart(
             self.key or _key("bars", self.fact),
-            _told(self.title, sweep) or f"{_name(sweep, self.fact, capital=True)} of each arm",
+            given(self.title, sweep) or f"{_name(sweep, self.fact, begins=True)} of each arm",
             _barred(self.caption, sweep),
             (*traces, *(trace for trace in found if trace is not None)),
-            merged(layout, _look(self.look, sweep)),
+            merged(layout, given(self.look, sweep)),
         )
 
     def _groups(self, sweep: Sweep, curve: Curve) -> dict[str, list[str]]:
@@ -433,13 +408,13 @@ class Bars:
             "marker": {"color": colour(ink)},
             **({"base": self.base} if self.base else {}),
         }
-        return merged(found, _style(curve.style, sweep, arms))
+        return merged(found, given(curve.style, sweep, arms))
 
 
-def _name(sweep: Sweep, fact: str, capital: bool = False) -> str:
+def _name(sweep: Sweep, fact: str, begins: bool = False) -> str:
     """A figure or fact on an axis, or at the beginning of a title."""
     words = f"{sweep.figure}{_AFTER}" if fact == FINAL else fact
-    return words[:1].upper() + words[1:] if capital else words
+    return capital(words) if begins else words
 
 
 def _axis(sweep: Sweep, fact: str, after: str = _AFTER) -> Json:
@@ -452,7 +427,7 @@ def _axis(sweep: Sweep, fact: str, after: str = _AFTER) -> Json:
 
 def _barred(caption: Text, sweep: Sweep) -> str:
     """The caption of a plot with error bars."""
-    words = _told(caption, sweep)
+    words = given(caption, sweep)
     return f"{words}{sweep.few_seeds}" if BARS in words else words
 
 
@@ -467,40 +442,21 @@ def _key(*parts: str) -> str:
 def usual_charts(sweep: Sweep) -> tuple[Chart, ...]:
     """Lines over each numeric factor with several levels, else a bar for each arm; then figures by round."""
     names = dict.fromkeys(name for own in sweep.factors.values() for name in own)
-    numeric = [name for name in names if _is_numeric(sweep, name) and sweep.lines(name, {})]
+    numeric = [
+        name
+        for name in names
+        if all(is_number(own[name]) for own in sweep.factors.values() if name in own)
+        and sweep.lines(name, {})
+    ]
     plots: list[Plot] = [Lines(name) for name in numeric]
     return specified(*(plots or [Bars()]), Rounds())(sweep)
-
-
-def _is_numeric(sweep: Sweep, name: str) -> bool:
-    return all(is_number(own[name]) for own in sweep.factors.values() if name in own)
-
-
-def usual_tables(sweep: Sweep) -> tuple[Table, ...]:
-    """One table, with a row for each arm: its factors, its figure with the margin, and its epsilon."""
-    names = tuple(dict.fromkeys(name for own in sweep.factors.values() for name in own))
-    headings = ("arm", *names, sweep.figure, "± margin", "epsilon spent", "seconds")
-    return (Table("Arms", headings, tuple(_row(sweep, arm, names) for arm in sweep.outcomes)),)
-
-
-def _row(sweep: Sweep, arm: str, names: Sequence[str]) -> tuple[str, ...]:
-    own = sweep.factors.get(arm, {})
-    seconds = sum(outcome.seconds for outcome in sweep.outcomes[arm]) / len(sweep.outcomes[arm])
-    return (
-        arm,
-        *(level_text(own[name]) if name in own else "" for name in names),
-        f"{sweep.mean(arm):.4g}",
-        f"{sweep.margin(arm):.2g}",
-        amount(sweep.fact(arm, "epsilon")),
-        f"{seconds:.1f}",
-    )
 
 
 def usual_headline(sweep: Sweep) -> str:
     """The best and the worst arm, in a sentence."""
     ordered = sorted(sweep.outcomes, key=sweep.mean)
     best, worst = ordered[-1], ordered[0]
-    name = f"{sweep.figure[:1].upper()}{sweep.figure[1:]} " if sweep.metric else ""
+    name = f"{capital(sweep.figure)} " if sweep.metric else ""
     said = f"{name}{sweep.mean(best):.4g} with {best}"
     if len(ordered) > 1:
         said += f", the best of {len(ordered)} arms; {sweep.mean(worst):.4g} with {worst}, the worst"

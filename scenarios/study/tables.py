@@ -16,7 +16,7 @@ from typing import Protocol
 from scenarios.frame.spec import Table
 from scenarios.study.arms import Where, level_text
 from scenarios.study.charts import accuracy_text, amount
-from scenarios.study.plots import Text
+from scenarios.study.plots import Text, given
 from scenarios.study.sweep import FINAL, Sweep
 
 Cells = Callable[[Sweep, str], str]
@@ -113,13 +113,12 @@ class ArmTable:
 
     def table(self, sweep: Sweep) -> Table:
         """See Specified."""
-        title = self.title if isinstance(self.title, str) else self.title(sweep)
         rows = (
             (name, *(told(sweep, arm) for told in self.columns.values()))
             for name, arm in self._named(sweep)
             if self.only is None or self.only(sweep, arm)
         )
-        return Table(title, (self.heading, *self.columns), tuple(rows))
+        return Table(given(self.title, sweep), (self.heading, *self.columns), tuple(rows))
 
     def _named(self, sweep: Sweep) -> list[tuple[str, str]]:
         if not self.names:
@@ -139,6 +138,19 @@ def arms_rows(where: Where | None = None, title: str = "Arms") -> ArmTable:
         "s a cell": seconds,
     }
     return ArmTable(title, columns, where or {})
+
+
+def usual_tables(sweep: Sweep) -> tuple[Table, ...]:
+    """What a study shows that names no tables: its arms with their factors, figures, margins and epsilon."""
+    names = dict.fromkeys(name for own in sweep.factors.values() for name in own)
+    columns: Mapping[str, Cells] = {
+        **{name: factor(name) for name in names},
+        sweep.figure: lambda sweep, arm: f"{sweep.mean(arm):.4g}",
+        "± margin": lambda sweep, arm: f"{sweep.margin(arm):.2g}",
+        "epsilon spent": number("epsilon"),
+        "seconds": seconds,
+    }
+    return (ArmTable("Arms", columns).table(sweep),)
 
 
 def protection_rows(kinds: Mapping[str, Where]) -> ArmTable:
@@ -165,7 +177,6 @@ class Grid:
 
     def table(self, sweep: Sweep) -> Table:
         """See Specified."""
-        title = self.title if isinstance(self.title, str) else self.title(sweep)
         there = {
             name: where
             for name, where in self.columns.items()
@@ -175,7 +186,8 @@ class Grid:
             (name, *(self._cell(sweep, row, column) for column in there.items()))
             for name, row in self.rows.items()
         )
-        return Table(title, (self.heading, *there), tuple(row for row in made if any(row[1:])))
+        rows = tuple(row for row in made if any(row[1:]))
+        return Table(given(self.title, sweep), (self.heading, *there), rows)
 
     def _cell(self, sweep: Sweep, row: Where, column: tuple[str, Where]) -> str:
         name, where = column

@@ -24,7 +24,7 @@ from node.training.build import build_model
 from node.training.trainer import make_trainer, read_vector
 from scenarios.frame.work import Call, Do, Say, do_in_children
 from scenarios.study.threads import one_thread
-from scenarios.swarms.nodes import SwarmPlan
+from scenarios.swarms.nodes import SwarmPlan, batch_seed
 from scenarios.swarms.progress import Display
 
 do_work: Do = partial(do_in_children, at_once=2)
@@ -85,17 +85,18 @@ def run_baselines(plan: SwarmPlan, display: Display, do: Do) -> Baselines:
 def baselines(plan: SwarmPlan) -> tuple[Call, ...]:
     """A call for each peer alone, then the pooled one. None has a proximal term."""
     task = replace(plan.task, train=replace(plan.task.train, proximal=0.0))
-    alone = [(f"alone {peer}", (peer,), plan.batch_seed(peer)) for peer in range(plan.peers)]
-    pooled = ("pooled", tuple(range(plan.peers)), plan.batch_seed(0))
+    seeds = [batch_seed(plan.task, plan.peers, peer) for peer in range(plan.peers)]
+    alone = [(f"alone {peer}", (peer,), seed) for peer, seed in enumerate(seeds)]
+    pooled = ("pooled", tuple(range(plan.peers)), seeds[0])
     return tuple(
         Call(
             name,
             f"{__name__}:train_curve",
-            (Baseline(name, task, shards, plan.peers, plan.rounds, batch_seed),),
+            (Baseline(name, task, shards, plan.peers, plan.rounds, seed),),
             plan.rounds,
             plan.folder / "baselines" / f"{name.replace(' ', '-')}.json",
         )
-        for name, shards, batch_seed in (*alone, pooled)
+        for name, shards, seed in (*alone, pooled)
     )
 
 

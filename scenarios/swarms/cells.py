@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from mechanisms.accounting.ledger import Relation, Unit
 from mechanisms.mechanism import Mechanism
-from node.data.dataset import load_dataset
+from node.data.dataset import Dataset, load_dataset
 from node.runtime.contributions.loss_gate import check_loss_gate
 from node.runtime.privacy.budget import make_mechanism
 from node.runtime.record.figures import Record
@@ -28,7 +28,7 @@ from node.training.trainer import shapes
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
 from scenarios.frame.work import Say
-from scenarios.study.cells import METRIC, BaseCell, Fact, Outcome, Room, refuse_seed
+from scenarios.study.cells import METRIC, NO_EPSILON, BaseCell, Fact, Outcome, Room, refuse_seed
 from scenarios.study.threads import one_thread
 from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, Tell, checked_peers, run_swarm
@@ -45,8 +45,6 @@ from scenarios.swarms.reported import (
     reported,
 )
 from scenarios.swarms.results import lowest_by_round
-
-"""Called at the end of each round with its number and figure."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def privacy_facts(ledger: Mapping[str, Any] | None, protects: str) -> dict[str, 
     `protects`: the sentence about the protection if there is no ledger.
     """
     if ledger is None:
-        return {"epsilon": None, "stated": None, "delta": None, "unit": None, "protects": protects}
+        return {**NO_EPSILON, "protects": protects}
     unit = Unit(ledger["unit"], Relation(ledger["neighbours"]), ledger["norm"])
     spent = amount(ledger, "epsilon_spent")
     return {
@@ -163,18 +161,20 @@ def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
     plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder)
     peers = run_swarm(plan, each_round(say))
     ledger = most_spent([peer.summary.privacy for peer in peers])
-    common, series = common_facts(plan, peers)
+    common, series = common_facts(plan, peers, datasets_of(plan.task, plan.peers))
     protects = first_mechanism(cell).protects
     facts = {**privacy_facts(ledger, protects), **common, METRIC: _metric(cell.task, common)}
-    return Outcome(lowest_figures(peers, cell.rounds), facts, time.perf_counter() - begun, series)
+    figures = lowest_figures(peers, cell.rounds, accuracy_of)
+    return Outcome(figures, facts, time.perf_counter() - begun, series)
 
 
-def common_facts(plan: SwarmPlan, peers: Sequence[PeerRun]) -> tuple[dict[str, Fact], Series]:
-    """The facts and series about partition, peers and bytes of a swarm that divided its task's own data.
+def common_facts(
+    plan: SwarmPlan, peers: Sequence[PeerRun], datasets: Sequence[Dataset]
+) -> tuple[dict[str, Fact], Series]:
+    """The facts and series about partition, peers and bytes of a swarm whose peers have the rows `datasets`.
 
     The model is the one that the first peer left. Raises ConfigError.
     """
-    datasets = datasets_of(plan.task, plan.peers)
     series = {**measured_series(peers, plan.rounds), **model_series(plan.peer_folder(0), datasets[0])}
     return {**measured_facts(peers), **peer_facts(datasets, series)}, series
 
@@ -185,15 +185,17 @@ def _metric(task: Task, common: Mapping[str, Fact]) -> Fact:
     return "mae" if usual == "r2" and wanted is not None and "r2" not in wanted else usual
 
 
-def lowest_figures(peers: Sequence[PeerRun], rounds: int) -> tuple[float, ...]:
-    """For each round the lowest accuracy of the peers that were in it; if there were none, the one before."""
-    lowest, figures = lowest_by_round(peers, _score), [0.0]
+def lowest_figures(
+    peers: Sequence[PeerRun], rounds: int, figure: Callable[[Record], float | None]
+) -> tuple[float, ...]:
+    """For each round the lowest figure of the peers that were in it; if there were none, the one before."""
+    lowest, figures = lowest_by_round(peers, figure), [0.0]
     for number in range(1, rounds + 1):
         figures.append(lowest.get(number, figures[-1]))
     return tuple(figures[1:])
 
 
-def _score(entry: Record) -> float | None:
+def accuracy_of(entry: Record) -> float | None:
     """The accuracy after a round; for numbers the headline."""
     return entry.value if entry.accuracy is None else entry.accuracy
 

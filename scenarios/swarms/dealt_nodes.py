@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from node.runtime.record.figures import AGGREGATED
+from node.runtime.record.figures import AGGREGATED, Record
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.frame.work import Say
 from scenarios.study.cells import METRIC, Fact, Outcome, Room
-from scenarios.swarms.cells import each_round, privacy_facts
+from scenarios.swarms.cells import common_facts, each_round, lowest_figures, privacy_facts
 from scenarios.swarms.dealt import (
     ACCURACY,
     FACTOR,
@@ -22,14 +22,12 @@ from scenarios.swarms.dealt import (
     HONEST,
     STEP_BYTES,
     STEP_S,
-    Dealt,
     PeersCell,
     honest_facts,
     parts_of,
 )
 from scenarios.swarms.history import most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
-from scenarios.swarms.reported import measured_facts, measured_series, model_series, peer_facts
 
 
 def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
@@ -42,40 +40,28 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
     plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, rows)
     peers = run_swarm(plan, each_round(say))
     datasets = [node_rows(own, np.arange(len(own.train_y))) for own in rows]
-    series = {**measured_series(peers, cell.rounds), **model_series(plan.peer_folder(0), datasets[0])}
+    common, series = common_facts(plan, peers, datasets)
     ledger = most_spent([peer.summary.privacy for peer in peers])
     facts = {
         **privacy_facts(ledger, ""),
         **honest_facts(ledger),
         **node_facts(cell, peers),
         "base digests": len({peer.summary.base_digest for peer in peers}),
-        **measured_facts(peers),
-        **peer_facts(datasets, series),
+        **common,
         METRIC: cell.measure,
     }
-    return Outcome(lowest_measured(peers, cell), facts, time.perf_counter() - begun, series)
+    figures = lowest_figures(peers, cell.rounds, partial(recorded, measure=cell.measure))
+    return Outcome(figures, facts, time.perf_counter() - begun, series)
 
 
 def dealt_to(cell: PeersCell, dataset: Dataset) -> list[Dataset]:
     """Each peer's rows, with the common test rows."""
-    parts = parts_of(dataset, cell.peers, cell.seed)
-    return [
-        replace(dataset, train_x=dataset.train_x[part], train_y=dataset.train_y[part], clients=None)
-        for part in parts
-    ]
+    return [dataset.only(part) for part in parts_of(dataset, cell.peers, cell.seed)]
 
 
-def lowest_measured(peers: Sequence[PeerRun], cell: Dealt) -> tuple[float, ...]:
-    """For each round the lowest figure of the peers that were in it; if there were none, the one before."""
-    lowest: dict[int, float] = {}
-    for entry in (entry for peer in peers for entry in peer.rounds):
-        value = entry.accuracy if cell.measure == ACCURACY else entry.metrics.get(cell.measure)
-        if value is not None:
-            lowest[entry.round] = min(value, lowest.get(entry.round, 1.0))
-    figures = [0.0]
-    for number in range(1, cell.rounds + 1):
-        figures.append(lowest.get(number, figures[-1]))
-    return tuple(figures[1:])
+def recorded(entry: Record, measure: str) -> float | None:
+    """What a node recorded of a measure after a round."""
+    return entry.accuracy if measure == ACCURACY else entry.metrics.get(measure)
 
 
 def node_facts(cell: PeersCell, peers: Sequence[PeerRun]) -> dict[str, Fact]:

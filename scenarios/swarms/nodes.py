@@ -48,10 +48,6 @@ class SwarmPlan:
         """The folder of peer number `peer`, from 0."""
         return self.folder / "peers" / str(peer)
 
-    def batch_seed(self, peer: int) -> int:
-        """The seed of a peer's batch order; its baseline uses the same."""
-        return batch_seed(self.task, self.peers, peer)
-
     @property
     def stall_s(self) -> float:
         """Seconds that no round can exceed: all waits of a node are capped, the margin is for training."""
@@ -60,7 +56,7 @@ class SwarmPlan:
 
 
 def batch_seed(task: Task, peers: int, peer: int) -> int:
-    """The seed of a peer's batch order, different for all peers and seeds of the task."""
+    """The seed of a peer's batch order, different for all peers and seeds of the task; its baseline's too."""
     return task.task.seed * peers + peer
 
 
@@ -109,8 +105,8 @@ def is_finished(plan: SwarmPlan) -> bool:
 
 
 def _start(plan: SwarmPlan, children: Children) -> None:
-    with _listeners(plan.peers) as sockets:
-        endpoints = tuple(f"{HOST}:{listener.getsockname()[1]}" for listener in sockets)
+    with listeners(plan.peers) as sockets:
+        endpoints = endpoints_of(sockets)
         for peer, listener in enumerate(sockets):
             log = plan.peer_folder(peer) / "log.txt"
             options = node_options(plan, peer, endpoints)
@@ -122,7 +118,7 @@ def _start(plan: SwarmPlan, children: Children) -> None:
 
 
 @contextmanager
-def _listeners(count: int) -> Iterator[list[socket.socket]]:
+def listeners(count: int) -> Iterator[list[socket.socket]]:
     """Listening sockets on free ports, bound before any peer starts, so that no port is lost in between."""
     with ExitStack() as stack:
         sockets = [
@@ -132,6 +128,11 @@ def _listeners(count: int) -> Iterator[list[socket.socket]]:
             listener.bind((HOST, 0))
             listener.listen(BACKLOG)
         yield sockets
+
+
+def endpoints_of(sockets: Sequence[socket.socket]) -> tuple[str, ...]:
+    """Where sockets of this machine listen."""
+    return tuple(f"{HOST}:{listener.getsockname()[1]}" for listener in sockets)
 
 
 def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> NodeOptions:
@@ -145,7 +146,7 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
         wait_s=0.0,
         alone_s=0.0,
         out=plan.peer_folder(peer),
-        seed=plan.batch_seed(peer),
+        seed=batch_seed(plan.task, plan.peers, peer),
     )
 
 
@@ -163,17 +164,13 @@ def _watch(plan: SwarmPlan, children: Children, tell: Tell) -> None:
             seen = [by_round((*old, *new)) for old, new in zip(seen, fresh, strict=True)]
             tell([PeerProgress.of(rounds) for rounds in seen])
         if running and time.monotonic() - last_news_s > plan.stall_s:
-            raise UserError(_stalled(plan, seen))
+            ended = min(rounds[-1].round if rounds else 0 for rounds in seen)
+            raise UserError(
+                f"no peer has ended a round for {plan.stall_s:.0f} s (round {ended} of {plan.rounds}); "
+                f"see the logs in {plan.folder / 'peers'}"
+            )
         if running:
             children.wait(POLL_S)
-
-
-def _stalled(plan: SwarmPlan, seen: list[tuple[Record, ...]]) -> str:
-    ended = min(rounds[-1].round if rounds else 0 for rounds in seen)
-    return (
-        f"no peer has ended a round for {plan.stall_s:.0f} s (round {ended} of {plan.rounds}); "
-        f"see the logs in {plan.folder / 'peers'}"
-    )
 
 
 def _peer_run(plan: SwarmPlan, peer: int) -> PeerRun:

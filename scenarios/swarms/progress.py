@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from node.runtime.record.figures import AGGREGATED, Record
-from scenarios.frame.progress import Bar, Pace, Rounds, clock, columns
+from scenarios.frame.progress import Bar, Pace, Rounds, clock, columns, print_plain
 from scenarios.frame.work import Call, Watch
 
 PEER_BARS_AT_MOST = 12
@@ -70,7 +70,7 @@ class Lines:
 
     def stage(self, text: str) -> None:
         """Print the stage."""
-        self._say(text)
+        print_plain(self._console, text)
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
         """Print the round that all peers have ended, once."""
@@ -78,14 +78,11 @@ class Lines:
         if ended > self._said:
             self._said = ended
             left_s = self._pace.left_s(ended, self._rounds, time.monotonic())
-            self._say(round_line(peers, self._rounds, left_s))
+            print_plain(self._console, round_line(peers, self._rounds, left_s))
 
     def calls(self, name: str, calls: Sequence[Call]) -> Watch:
         """Nothing is shown of calls, which take a few seconds."""
         return CallsBar(Progress(disable=True), name, calls)
-
-    def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def round_line(peers: Sequence[PeerProgress], rounds: int, left_s: float | None) -> str:

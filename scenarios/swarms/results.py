@@ -13,6 +13,7 @@ from scenarios.swarms.baselines import Baselines, PrivateCurve
 from scenarios.swarms.nodes import PeerRun
 
 Quantity = Literal["s", "bytes_sent", "bytes_received"]
+BASE_RATE = "the best constant answer"
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,18 @@ def phase_mean(rounds: Sequence[Record], phase: str, quantity: Quantity) -> floa
     return mean([float(getattr(entry.phases.get(phase, NO_TRAFFIC), quantity)) for entry in rounds])
 
 
+def entries_by_round(peers: Sequence[PeerRun]) -> dict[int, list[Record]]:
+    """The entries of all peers about each round, by its number, in order."""
+    found: dict[int, list[Record]] = {}
+    for entry in (entry for peer in peers for entry in peer.rounds):
+        found.setdefault(entry.round, []).append(entry)
+    return dict(sorted(found.items()))
+
+
 def lowest_by_round(peers: Sequence[PeerRun], figure: Callable[[Record], float | None]) -> dict[int, float]:
     """The lowest figure of all peers after each round, by its number; `figure`: that of a round, if any."""
-    lowest: dict[int, float] = {}
-    for entry in (entry for peer in peers for entry in peer.rounds):
-        found = figure(entry)
-        if found is not None:
-            lowest[entry.round] = min(found, lowest.get(entry.round, found))
-    return dict(sorted(lowest.items()))
+    known = {
+        number: [value for value in map(figure, entries) if value is not None]
+        for number, entries in entries_by_round(peers).items()
+    }
+    return {number: min(values) for number, values in known.items() if values}

@@ -17,7 +17,7 @@ from mechanisms.noise.randomness import SeededWords, Words
 from node.data.partition import RowNumbers
 from node.errors import ConfigError, reason, shown
 from node.task.import_path import import_class
-from scenarios.study.cells import Fact
+from scenarios.study.cells import NO_EPSILON, Fact
 from scenarios.vertical.parties import LabelSource, Protect, as_they_are
 from scenarios.vertical.wide_deep import SCALARS
 
@@ -41,10 +41,7 @@ _TRIED = np.array([0.0, 1.0, 1.0, 0.0])
 
 
 NOTHING: Mapping[str, Fact] = {
-    "epsilon": None,
-    "stated": None,
-    "delta": None,
-    "unit": None,
+    **NO_EPSILON,
     "protects": "nothing: gradients tell the follower the label of every row",
     "outside": "",
 }

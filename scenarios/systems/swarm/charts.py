@@ -8,15 +8,18 @@ from typing import Literal
 
 from node.runtime.record.figures import AGGREGATED, Record
 from scenarios.frame.spec import Chart, Json
-from scenarios.study.charts import metric_axis, metric_hover, sentence, whole_numbers
+from scenarios.study.charts import by_round, colour, metric_axis, metric_hover, sentence, whole_numbers
 from scenarios.swarms.history import PHASES
-from scenarios.swarms.nodes import PeerRun
-from scenarios.swarms.results import Quantity, SwarmResults, lowest_by_round, mean, phase_mean
+from scenarios.swarms.results import (
+    BASE_RATE,
+    SwarmResults,
+    entries_by_round,
+    lowest_by_round,
+    mean,
+    phase_mean,
+)
 from scenarios.systems.swarm import privacy
 
-SERIES = 8
-PHASE_COLOURS = {"train": "var(--series-1)", "group": "var(--series-2)", "shares": "var(--series-3)",
-                 "sums": "var(--series-4)"}  # fmt: skip
 PHASE_NAMES = {"train": "training", "group": "group", "shares": "shares", "sums": "sums"}
 REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sums-timeout": "sums missing",
            "contributors-differ": "over other members", "joins-timeout": "joins missing",
@@ -25,8 +28,7 @@ REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sum
            "budget-spent": "privacy budget spent", "all-spent": "all budgets spent",
            "swarm-finished": "too late",
            "outdated": "a newer model came"}  # fmt: skip
-BASE_RATE = "the best constant answer"
-MAIN, POOLED, FAINT = "var(--series-1)", "var(--series-2)", "var(--faint)"
+FAINT = "var(--faint)"
 
 
 def charts(results: SwarmResults) -> tuple[Chart, ...]:
@@ -53,10 +55,10 @@ def comparison(results: SwarmResults) -> Chart:
     grey = "var(--muted)"
     traces.append(_line("alone, mean", steps, alone_mean, grey, 2.5, hover, dash="dash", group="alone"))
     traces.append(
-        _line("pooled data", steps, results.baselines.pooled.values, POOLED, 2.5, hover, dash="dot")
+        _line("pooled data", steps, results.baselines.pooled.values, colour(1), 2.5, hover, dash="dot")
     )
     lowest = lowest_by_round(results.peers, lambda entry: entry.value)
-    traces.append(_line("the swarm", list(lowest), list(lowest.values()), MAIN, 3.5, hover))
+    traces.append(_line("the swarm", list(lowest), list(lowest.values()), colour(0), 3.5, hover))
     traces.append(_base_rate(results))
     return Chart(
         "comparison",
@@ -65,7 +67,7 @@ def comparison(results: SwarmResults) -> Chart:
         "training on its own data only. The swarm's line is its worst peer. Dotted at the bottom: "
         "what the best constant answer reaches.",
         tuple(traces),
-        _layout(results, metric_axis(results.metric)),
+        by_round(results.rounds, metric_axis(results.metric)),
     )
 
 
@@ -77,7 +79,7 @@ def value_by_peer(results: SwarmResults) -> Chart:
             f"peer {peer.peer}",
             [entry.round for entry in peer.rounds],
             [entry.value for entry in peer.rounds],
-            f"var(--series-{peer.peer % SERIES + 1})",
+            colour(peer.peer),
             2 + 12 * (count - 1 - position) / max(1, count - 1),
             metric_hover(results.metric),
         )
@@ -88,7 +90,7 @@ def value_by_peer(results: SwarmResults) -> Chart:
         f"{sentence(results.metric)} by round, for each peer",
         "Where the peers hold the same model their lines lie inside one another, from wide to narrow.",
         (*traces, *_of_all(results), _base_rate(results)),
-        _layout(results, metric_axis(results.metric)),
+        by_round(results.rounds, metric_axis(results.metric)),
     )
 
 
@@ -111,53 +113,65 @@ def _base_rate(results: SwarmResults) -> Json:
 
 def by_phase(results: SwarmResults, quantity: Literal["s", "bytes_sent"]) -> Chart:
     """Stacked bars: what each phase of a round cost a peer on average."""
-    seconds = quantity == "s"
-    rounds = _rounds_in(results.peers)
-    phases = PHASES if seconds else tuple(phase for phase in PHASES if phase != "train")
-    hover = "%{y:.3f} s" if seconds else "%{y:.3s}B"
-    traces = []
-    for phase in phases:
-        costs = _by_round(results.peers, rounds, phase, quantity)
-        traces.append(_bar(PHASE_NAMES[phase], rounds, costs, PHASE_COLOURS[phase], hover))
-    name, title = ("seconds", "Seconds by phase") if seconds else ("bytes-sent", "Bytes sent by phase")
-    axis = (
-        {"title": {"text": "seconds"}}
-        if seconds
-        else {"title": {"text": "bytes"}, "tickformat": "~s", "ticksuffix": "B"}
-    )
-    caption = _seconds_caption(results.peers) if seconds else _bytes_caption(results.peers)
-    layout = _layout(results, axis, barmode="stack")
+    rounds = entries_by_round(results.peers)
+    every = [entry for peer in results.peers for entry in peer.rounds]
+    phases = PHASES if quantity == "s" else tuple(phase for phase in PHASES if phase != "train")
+    axis: Json
+    if quantity == "s":
+        name, title, hover, axis = "seconds", "Seconds by phase", "%{y:.3f} s", {"title": {"text": "seconds"}}
+        said = ", ".join(f"{PHASE_NAMES[phase]} {phase_mean(every, phase, 's'):.2f} s" for phase in phases)
+        caption = f"The mean of all peers, round by round. Mean round: {said}."
+    else:
+        name, title, hover = "bytes-sent", "Bytes sent by phase", "%{y:.3s}B"
+        axis = {"title": {"text": "bytes"}, "tickformat": "~s", "ticksuffix": "B"}
+        sent = mean([float(entry.bytes_sent) for entry in every]) / 1e3
+        received = mean([float(entry.bytes_received) for entry in every]) / 1e3
+        moved = f"{sent:.0f} kB out, {received:.0f} kB in"
+        caption = f"What one peer sends, the mean of all. Mean round: {moved}."
+    traces = [
+        _bar(
+            PHASE_NAMES[phase],
+            [*rounds],
+            [phase_mean(entries, phase, quantity) for entries in rounds.values()],
+            colour(PHASES.index(phase)),
+            hover,
+        )
+        for phase in phases
+    ]
+    layout = {**by_round(results.rounds, axis), "barmode": "stack"}
     return Chart(name, title, caption, tuple(traces), layout)
 
 
 def outcomes(results: SwarmResults) -> Chart:
     """Stacked bars: how many peers aggregated in each round, fell back, by reason, or were absent."""
-    rounds = _rounds_in(results.peers)
-    counts = {number: _outcomes_of(results.peers, number) for number in rounds}
-    names = sorted({name for count in counts.values() for name in count}, key=_outcome_order)
+    peers = len(results.peers)
+    counts = {
+        number: Counter(map(_outcome_name, [*entries, *[None] * (peers - len(entries))]))
+        for number, entries in entries_by_round(results.peers).items()
+    }
+    names = sorted(
+        {name for count in counts.values() for name in count},
+        key=lambda name: ({"aggregated": 0, "not there": 2}.get(name, 1), name),
+    )
+    colours = {"aggregated": "var(--good)", "not there": FAINT}
     traces = [
         _bar(
             name,
-            rounds,
-            [counts[number][name] for number in rounds],
-            _outcome_colour(name, position),
+            [*counts],
+            [count[name] for count in counts.values()],
+            colours.get(name, f"var(--bad-{position % 3 + 1})"),
             "%{y} peers",
         )
         for position, name in enumerate(names)
     ]
-    axis = {"title": {"text": "peers"}, **whole_numbers(len(results.peers))}
+    axis = {"title": {"text": "peers"}, **whole_numbers(peers)}
     return Chart(
         "outcomes",
         "Outcomes by round",
         "How many peers took in the aggregate of a round, and how many fell back on their own update.",
         tuple(traces),
-        _layout(results, axis, barmode="stack"),
+        {**by_round(results.rounds, axis), "barmode": "stack"},
     )
-
-
-def _outcomes_of(peers: Sequence[PeerRun], number: int) -> Counter[str]:
-    found = [next((entry for entry in peer.rounds if entry.round == number), None) for peer in peers]
-    return Counter(_outcome_name(entry) for entry in found)
 
 
 def _outcome_name(entry: Record | None) -> str:
@@ -166,44 +180,6 @@ def _outcome_name(entry: Record | None) -> str:
     if entry.outcome == AGGREGATED:
         return "aggregated"
     return f"fell back: {REASONS.get(entry.reason or '', entry.reason or 'no reason given')}"
-
-
-def _outcome_order(name: str) -> tuple[int, str]:
-    return ({"aggregated": 0, "not there": 2}.get(name, 1), name)
-
-
-def _outcome_colour(name: str, position: int) -> str:
-    match name:
-        case "aggregated":
-            return "var(--good)"
-        case "not there":
-            return FAINT
-        case _:
-            return f"var(--bad-{position % 3 + 1})"
-
-
-def _rounds_in(peers: Sequence[PeerRun]) -> list[int]:
-    return sorted({entry.round for peer in peers for entry in peer.rounds})
-
-
-def _by_round(peers: Sequence[PeerRun], rounds: Sequence[int], phase: str, quantity: Quantity) -> list[float]:
-    every = [entry for peer in peers for entry in peer.rounds]
-    return [
-        phase_mean([entry for entry in every if entry.round == number], phase, quantity) for number in rounds
-    ]
-
-
-def _seconds_caption(peers: Sequence[PeerRun]) -> str:
-    every = [entry for peer in peers for entry in peer.rounds]
-    said = ", ".join(f"{PHASE_NAMES[phase]} {phase_mean(every, phase, 's'):.2f} s" for phase in PHASES)
-    return f"The mean of all peers, round by round. Mean round: {said}."
-
-
-def _bytes_caption(peers: Sequence[PeerRun]) -> str:
-    every = [entry for peer in peers for entry in peer.rounds]
-    sent = mean([float(entry.bytes_sent) for entry in every]) / 1e3
-    received = mean([float(entry.bytes_received) for entry in every]) / 1e3
-    return f"What one peer sends, the mean of all. Mean round: {sent:.0f} kB out, {received:.0f} kB in."
 
 
 def _line(
@@ -240,8 +216,3 @@ def _bar(name: str, x: Sequence[int], y: Sequence[float], colour: str, hover: st
         "marker": {"color": colour},
         "hovertemplate": hover,
     }
-
-
-def _layout(results: SwarmResults, y_axis: Json, **more: object) -> Json:
-    rounds = {"title": {"text": "round"}, **whole_numbers(results.rounds)}
-    return {"xaxis": rounds, "yaxis": dict(y_axis), **more}

@@ -36,7 +36,8 @@ from scenarios.swarms.cells import common_facts
 from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, Tell, checked_peers, run_swarm
 from scenarios.swarms.progress import shown
-from scenarios.swarms.results import SwarmResults, mean, phase_mean
+from scenarios.swarms.replay import datasets_of
+from scenarios.swarms.results import BASE_RATE, SwarmResults, mean, phase_mean
 from scenarios.systems.swarm import charts, privacy
 
 TASK = "digits"
@@ -65,7 +66,9 @@ class SwarmConfiguration:
 
 def plan(request: Request) -> SwarmConfiguration:
     """Judge a request. Raises ConfigError, one line that says what is allowed."""
-    engine = _engine(request)
+    mine = [override for override in request.overrides or () if _key(override).startswith("ray.")]
+    section = read_section(RaySection, "ray", overridden(mine).get("ray", {}))
+    engine = chosen_engine(request, section, ENGINES[0])
     overrides, peers = _overrides(request), PEERS if request.peers is None else request.peers
     task = _task(overrides, peers)
     peers = checked_peers(task, peers)
@@ -78,20 +81,10 @@ def plan(request: Request) -> SwarmConfiguration:
     )
 
 
-def _engine(request: Request) -> EngineChoice:
-    mine = [override for override in request.overrides or () if _is_of_ray(override)]
-    section = read_section(RaySection, "ray", overridden(mine).get("ray", {}))
-    return chosen_engine(request, section, "processes")
-
-
-def _is_of_ray(override: str) -> bool:
-    return override.strip().startswith("ray.")
-
-
 def _task(overrides: tuple[str, ...], peers: int) -> Task:
     """The task; where members share noise, a group has all peers, unless the request says otherwise."""
-    task = load_task(TASK, overrides)
-    if not is_distributed(task) or _names(overrides) & {"aggregation.min_participants", "privacy.honest"}:
+    task, named = load_task(TASK, overrides), {*map(_key, overrides)}
+    if not is_distributed(task) or named & {"aggregation.min_participants", "privacy.honest"}:
         return task
     return load_task(TASK, (*overrides, f"aggregation.min_participants={min(peers, MAX_MEMBERS)}"))
 
@@ -101,26 +94,24 @@ def _local(task: Task, overrides: tuple[str, ...]) -> Task:
     if not is_distributed(task):
         return task
     kept = ("privacy.epsilon", "privacy.delta")
-    mine = [one for one in overrides if one.partition("=")[0].strip() in kept or not _is_of_steps(one)]
+    of_steps = ("train.", "privacy.", "aggregation.min_participants")
+    mine = [one for one in overrides if _key(one) in kept or not _key(one).startswith(of_steps)]
     return load_task(TASK, (*mine, "privacy.mechanism=dp-sgd"))
 
 
-def _is_of_steps(override: str) -> bool:
-    return override.strip().startswith(("train.", "privacy.", "aggregation.min_participants"))
-
-
-def _names(overrides: tuple[str, ...]) -> set[str]:
-    return {override.partition("=")[0].strip() for override in overrides}
+def _key(override: str) -> str:
+    """The key of a SECTION.KEY=VALUE."""
+    return override.partition("=")[0].strip()
 
 
 def _overrides(request: Request) -> tuple[str, ...]:
-    given = tuple(override for override in request.overrides or () if not _is_of_ray(override))
+    given = tuple(override for override in request.overrides or () if not _key(override).startswith("ray."))
     for override in given:
         if override.startswith("scenario."):
             raise ConfigError(
                 f"--set {override}: scenario swarm has no keys of its own; task keys are allowed"
             )
-        if request.seed is not None and override.partition("=")[0].strip() == "task.seed":
+        if request.seed is not None and _key(override) == "task.seed":
             raise ConfigError(f"--set {override}: --seed {request.seed} sets task.seed too; give one of them")
     return given if request.seed is None else (*given, f"task.seed={request.seed}")
 
@@ -138,7 +129,7 @@ def describe(configuration: SwarmConfiguration) -> Json:
 
 def again(configuration: SwarmConfiguration) -> tuple[str, ...]:
     """The arguments that give this configuration again."""
-    kept = [text for text in configuration.overrides if text.partition("=")[0].strip() != "task.seed"]
+    kept = [text for text in configuration.overrides if _key(text) != "task.seed"]
     seed = configuration.task.task.seed
     numbers = {"--peers": configuration.peers, "--rounds": configuration.rounds, "--seed": seed}
     named = [text for name, number in numbers.items() for text in (name, str(number))]
@@ -183,7 +174,7 @@ def execute(configuration: SwarmConfiguration, folder: Path, console: Console) -
         if configuration.task.privacy.mechanism != "none":
             display.stage("replaying the same swarm under the other privacy mechanisms")
         replays = run_replays(alone, configuration.task.privacy.mechanism, display, place.do)
-    facts, _ = common_facts(swarm, peers)
+    facts, _ = common_facts(swarm, peers, datasets_of(swarm.task, swarm.peers))
     return SwarmResults(swarm.rounds, peers, baselines, replays, swarm_s, facts)
 
 
@@ -247,32 +238,14 @@ def headline(results: SwarmResults) -> str:
     ).rstrip()
 
 
-def swarm_arm(results: SwarmResults) -> Json:
-    """The peers' figures."""
-    return {
-        results.metric: results.together,
-        "seconds": results.swarm_s,
-        **results.facts,
-        "peers": [_peer_figures(peer) for peer in results.peers],
-    }
+_BY_ROUND = ("round", "outcome", "reason", "accuracy", "metric", "value", "baseline")
 
 
 def _peer_figures(peer: PeerRun) -> Json:
     return {
         "peer": peer.peer,
         **asdict(peer.summary),
-        "by_round": [
-            {
-                "round": entry.round,
-                "outcome": entry.outcome,
-                "reason": entry.reason,
-                "accuracy": entry.accuracy,
-                "metric": entry.metric,
-                "value": entry.value,
-                "baseline": entry.baseline,
-            }
-            for entry in peer.rounds
-        ],
+        "by_round": [{name: getattr(entry, name) for name in _BY_ROUND} for entry in peer.rounds],
         "mean_by_phase": {
             name: {
                 "seconds": phase_mean(peer.rounds, name, "s"),
@@ -282,17 +255,6 @@ def _peer_figures(peer: PeerRun) -> Json:
             for name in PHASES
         },
     }
-
-
-def alone_arm(results: SwarmResults) -> Json:
-    """The figures of every peer alone."""
-    curves = results.baselines.alone
-    return {results.metric: results.alone, "peers": [_curve_figures(curve) for curve in curves]}
-
-
-def pooled_arm(results: SwarmResults) -> Json:
-    """The figures of the pooled model."""
-    return _curve_figures(results.baselines.pooled)
 
 
 def _curve_figures(curve: Curve) -> Json:
@@ -362,21 +324,20 @@ def _comparison(results: SwarmResults) -> tuple[tuple[str, ...], ...]:
         ("together, as a swarm", rows_mean, said(results.together)),
         ("alone, mean of the peers", rows_mean, said(results.alone)),
         ("on pooled data", str(pooled.rows), said(results.pooled)),
-        ("not at all: the best constant answer", "0", said(results.guessing)),
+        (f"not at all: {BASE_RATE}", "0", said(results.guessing)),
     )
 
 
-ARMS: dict[str, Callable[[SwarmResults], Json]] = {
-    "swarm": swarm_arm,
-    "alone": alone_arm,
-    "pooled": pooled_arm,
-    "privacy": privacy.arm,
-}
-
-
 def arms(results: SwarmResults) -> dict[str, Json]:
-    """The figures of every arm."""
-    return {name: figures(results) for name, figures in ARMS.items()}
+    """The figures of every arm: of all peers, of each one alone, of one model, and of every mechanism."""
+    swarm = {results.metric: results.together, "seconds": results.swarm_s, **results.facts}
+    alone = [_curve_figures(curve) for curve in results.baselines.alone]
+    return {
+        "swarm": {**swarm, "peers": [_peer_figures(peer) for peer in results.peers]},
+        "alone": {results.metric: results.alone, "peers": alone},
+        "pooled": _curve_figures(results.baselines.pooled),
+        "privacy": privacy.arm(results),
+    }
 
 
 SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from node.runtime.record.figures import Record
 from node.training.figures.metric_words import METRIC_NAMES, value_text
 from scenarios.frame.spec import Chart, Json, Table, Verdict
-from scenarios.study.charts import metric_axis, metric_hover, sentence
+from scenarios.study.charts import level, metric_axis, metric_hover, sentence
 from scenarios.swarms.baselines import PrivateCurve
 from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import PeerRun
-from scenarios.swarms.results import SwarmResults
+from scenarios.swarms.results import BASE_RATE, SwarmResults, entries_by_round
 
 COLOURS = {"dp-sgd": "var(--series-1)", "aldp": "var(--series-2)", "ldp": "var(--series-3)"}
 USEFUL_POINTS = 10.0
@@ -23,15 +22,10 @@ def curve_of(peers: Sequence[PeerRun]) -> PrivateCurve | None:
     most = most_spent([peer.summary.privacy for peer in peers])
     if most is None:
         return None
-    numbers = sorted({entry.round for peer in peers for entry in peer.rounds})
-    rounds = [_at(peers, number) for number in numbers]
+    rounds = entries_by_round(peers).values()
     values = tuple(min(entry.value or 0.0 for entry in entries) for entries in rounds)
     epsilon = tuple(max(entry.epsilon or 0.0 for entry in entries) for entries in rounds)
     return PrivateCurve(str(most["mechanism"]), values, epsilon, dict(most))
-
-
-def _at(peers: Sequence[PeerRun], number: int) -> list[Record]:
-    return [entry for peer in peers for entry in peer.rounds if entry.round == number]
 
 
 def curves(results: SwarmResults) -> tuple[PrivateCurve, ...]:
@@ -47,15 +41,7 @@ def over_epsilon(results: SwarmResults) -> tuple[Chart, ...]:
         return ()
     traces = [_trace(curve, metric, position == 0) for position, curve in enumerate(found)]
     last = max(curve.epsilon[-1] for curve in found)
-    guessing: Json = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "the best constant answer",
-        "x": [0, last],
-        "y": [results.guessing] * 2,
-        "line": {"color": "var(--faint)", "width": 2, "dash": "dash"},
-        "hovertemplate": metric_hover(metric),
-    }
+    guessing = {**level(BASE_RATE, results.guessing, [0, last]), "hovertemplate": metric_hover(metric)}
     delta = amount(found[0].privacy, "delta")
     return (
         Chart(
@@ -95,26 +81,22 @@ def tables(results: SwarmResults) -> tuple[Table, ...]:
         return ()
     figures = ("mechanism", METRIC_NAMES[results.metric], "epsilon spent", "of", "delta", "for")
     words = ("mechanism", "what is protected", "what epsilon does not cover")
-    return (
-        Table("Privacy", figures, tuple(_figures(curve, results.metric) for curve in found)),
-        Table("What is protected", words, tuple(_words(curve) for curve in found)),
+    spent = (
+        (
+            curve.mechanism,
+            value_text(results.metric, curve.final),
+            f"{curve.privacy['epsilon_spent']:.3f}",
+            f"{curve.privacy['epsilon_budget']:.3g}",
+            f"{curve.privacy['delta']:g}",
+            f"{curve.privacy['unit']} ({curve.privacy['neighbours']})",
+        )
+        for curve in found
     )
-
-
-def _figures(curve: PrivateCurve, metric: str) -> tuple[str, ...]:
-    privacy = curve.privacy
-    return (
-        curve.mechanism,
-        value_text(metric, curve.final),
-        f"{privacy['epsilon_spent']:.3f}",
-        f"{privacy['epsilon_budget']:.3g}",
-        f"{privacy['delta']:g}",
-        f"{privacy['unit']} ({privacy['neighbours']})",
+    protection = (
+        (curve.mechanism, str(curve.privacy["protects"]), str(curve.privacy["outside"]) or "nothing")
+        for curve in found
     )
-
-
-def _words(curve: PrivateCurve) -> tuple[str, ...]:
-    return (curve.mechanism, str(curve.privacy["protects"]), str(curve.privacy["outside"]) or "nothing")
+    return (Table("Privacy", figures, tuple(spent)), Table("What is protected", words, tuple(protection)))
 
 
 def verdict_in_words(results: SwarmResults) -> str:
@@ -138,14 +120,11 @@ def within_budget(results: SwarmResults) -> Verdict:
     ledgers = [peer.summary.privacy for peer in results.peers if peer.summary.privacy is not None]
     if not ledgers:
         return Verdict(True, {"privacy": "none asked for"})
-    most = max(amount(ledger, "epsilon_spent") for ledger in ledgers)
-    budget = max(amount(ledger, "epsilon_budget") for ledger in ledgers)
-    holds = all(_within(ledger) for ledger in ledgers)
-    return Verdict(holds, {"largest epsilon spent": most, "budget": budget})
-
-
-def _within(ledger: Mapping[str, object]) -> bool:
-    return amount(ledger, "epsilon_spent") <= amount(ledger, "epsilon_budget") * (1 + 1e-6)
+    spent, budgets = (
+        [amount(ledger, name) for ledger in ledgers] for name in ("epsilon_spent", "epsilon_budget")
+    )
+    holds = all(one <= budget * (1 + 1e-6) for one, budget in zip(spent, budgets, strict=True))
+    return Verdict(holds, {"largest epsilon spent": max(spent), "budget": max(budgets)})
 
 
 def arm(results: SwarmResults) -> Json:

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from benchmarks.memory.residence import resident_bytes
-from benchmarks.started_nodes import _cpu_s, _private_bytes, _wait_for_start
+from benchmarks.memory.residence import cpu_seconds, resident_bytes
+from benchmarks.started_nodes import _private_bytes, _wait_for_start
 from benchmarks.starting import STARTED, CommandTime, _time_first_line, _time_help
 from node.cli.commands import COMMANDS
 from node.errors import UserError
@@ -22,7 +22,7 @@ def test_help_and_first_line_take_their_time_but_no_complaint():
 
 
 def test_a_process_s_time_and_private_memory_are_those_of_the_system():
-    assert _cpu_s(os.getpid()) == pytest.approx(time.process_time(), abs=0.1)
+    assert cpu_seconds(os.getpid()) == pytest.approx(time.process_time(), abs=0.1)
     before = _private_bytes(os.getpid())
     own = bytearray(os.urandom(2**25))
     assert before + len(own) // 2 < _private_bytes(os.getpid()) <= resident_bytes("self", "VmRSS") + 2**20

@@ -16,8 +16,8 @@ from scenarios.study.plots import (
     specified,
     usual_charts,
     usual_headline,
-    usual_tables,
 )
+from scenarios.study.tables import usual_tables
 from tests.unit.scenarios.study.made_up import TWO, sweep
 
 

@@ -9,7 +9,7 @@ from scenarios.study.cells import Outcome
 from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
 from scenarios.study.common_tables import NOT_REACHED, common_tables
 from scenarios.study.costs import DOWN, EPSILON, MEASURED, TRAFFIC, UP
-from scenarios.study.skew import skew_facts
+from scenarios.study.skew import CLIENTS, skew_facts
 from scenarios.study.sweep import Sweep
 from scenarios.study.targets import Reached, reached, targets_json
 from tests.own_studies import NOISED, PLAIN, STUDY
@@ -79,3 +79,16 @@ def test_cells_of_earlier_versions_are_in_no_table_but_the_target_s(sweep: Sweep
     (target,) = common_tables(replace(sweep, outcomes=old))
     assert target.rows[0] == ("plain", "2", "not known", "not known", "none", "none")
     assert common_tables(replace(sweep, outcomes=old, target=None)) == ()
+
+
+@pytest.mark.parametrize(
+    ("fact", "table"), [(WORST, "Clients"), (CLIENTS, "Partition"), (UP, "Cost"), (DOWN, "Cost")]
+)
+def test_an_arm_without_a_fact_is_out_of_the_table_that_it_is_for_alone(
+    sweep: Sweep, fact: str, table: str
+) -> None:
+    first, second = sweep.outcomes["plain"]
+    less = replace(second, facts={name: value for name, value in FACTS.items() if name != fact})
+    tables = common_tables(replace(sweep, outcomes={**sweep.outcomes, "plain": (first, less)}))
+    without = [one.title.partition(":")[0] for one in tables if one.rows[0][0] != "plain"]
+    assert without == [table]

@@ -10,7 +10,7 @@ from node.data.dataset import load_dataset
 from scenarios.frame.spec import Request
 from scenarios.frame.work import Call, Watch, do_here
 from scenarios.swarms.baselines import Baseline, baselines, run_baselines, train_curve, union_of_shards
-from scenarios.swarms.nodes import SwarmPlan
+from scenarios.swarms.nodes import SwarmPlan, batch_seed
 from scenarios.swarms.progress import Lines
 from scenarios.systems.swarm.claims import plan
 
@@ -33,7 +33,7 @@ def test_there_is_a_call_for_each_peer_in_its_batch_order_and_one_for_all(tmp_pa
     assert len({call.path for call in calls}) == PEERS + 1
     swarm = swarm_plan(tmp_path)
     seeds = [one.batch_seed for one in given]
-    assert seeds[:PEERS] == [swarm.batch_seed(peer) for peer in range(PEERS)]
+    assert seeds[:PEERS] == [batch_seed(swarm.task, PEERS, peer) for peer in range(PEERS)]
     assert len(set(seeds[:PEERS])) == PEERS
     pulled = plan(Request(seed=1, overrides=("train.proximal=0.5",))).task
     assert pulled.train.proximal == 0.5

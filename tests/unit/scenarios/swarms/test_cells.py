@@ -17,7 +17,7 @@ from node.runtime.privacy.budget import facts, make_mechanism
 from node.task.load import load_task
 from node.training.trainer import shapes
 from scenarios.study.threads import one_thread
-from scenarios.swarms.cells import SwarmCell, each_round, lowest_figures, privacy_facts
+from scenarios.swarms.cells import SwarmCell, accuracy_of, each_round, lowest_figures, privacy_facts
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import OneByOne, Swarm, Together, datasets_of, seeded_words
 from tests.unit.scenarios.conftest import ROUNDS as SWARM_ROUNDS
@@ -282,10 +282,10 @@ def test_the_figures_of_real_nodes_are_the_lowest_of_each_round_and_said_when_al
     third = results.peers[2]
     worse = replace(third.rounds[4], accuracy=0.01)
     missing = replace(third, rounds=(*third.rounds[:4], worse, *third.rounds[6:]))
-    figures = lowest_figures((*results.peers[:2], missing), SWARM_ROUNDS)
+    figures = lowest_figures((*results.peers[:2], missing), SWARM_ROUNDS, accuracy_of)
     expected = [entry.accuracy for entry in third.rounds]
     assert figures == (*expected[:4], 0.01, *expected[5:]), "in the sixth round the others count"
-    assert lowest_figures([replace(third, rounds=third.rounds[1:3])], 5) == (
+    assert lowest_figures([replace(third, rounds=third.rounds[1:3])], 5, accuracy_of) == (
         0.0,
         *expected[1:3],
         *expected[2:3] * 2,

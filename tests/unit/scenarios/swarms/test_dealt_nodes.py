@@ -1,5 +1,6 @@
 """Real nodes on rows that they are handed: what they get, their figures, and what a step costs."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 from node.runtime.record.figures import Record
 from node.storage.records import Traffic
-from scenarios.swarms.dealt import AUC, FACTOR, FAILED, HONEST, STEP_BYTES, STEP_S, parts_of
-from scenarios.swarms.dealt_nodes import dealt_to, lowest_measured, node_facts
+from scenarios.swarms.cells import lowest_figures
+from scenarios.swarms.dealt import ACCURACY, AUC, FACTOR, FAILED, HONEST, STEP_BYTES, STEP_S, parts_of
+from scenarios.swarms.dealt_nodes import dealt_to, node_facts, recorded
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.results import SwarmResults
 from tests.dealt_cells import LOCAL, peers, room
@@ -33,9 +35,9 @@ def test_figures_of_real_nodes_are_the_lowest_of_what_is_measured(results: Swarm
     summary = results.peers[0].summary
     one = PeerRun(0, (a_round(1, 0.5, 0.7), a_round(2, 0.6, None)), summary)
     other = PeerRun(1, (a_round(1, 0.4, 0.9),), summary)
-    assert lowest_measured((one, other), peers()) == (0.4, 0.6)
-    assert lowest_measured((one, other), peers(measure=AUC)) == (0.7, 0.7)
-    assert lowest_measured((PeerRun(0, (), summary),), peers()) == (0.0, 0.0)
+    assert lowest_figures((one, other), 2, partial(recorded, measure=ACCURACY)) == (0.4, 0.6)
+    assert lowest_figures((one, other), 2, partial(recorded, measure=AUC)) == (0.7, 0.7)
+    assert lowest_figures((PeerRun(0, (), summary),), 2, partial(recorded, measure=ACCURACY)) == (0.0, 0.0)
 
 
 def test_the_cost_of_steps_is_a_median_without_the_first_round(results: SwarmResults) -> None:

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 from node.storage.records import SwarmFigure
 from protocol.actions import Reason
-from scenarios.swarms.results import SwarmResults
-from scenarios.systems.swarm.charts import BASE_RATE, REASONS, by_phase, comparison, outcomes, value_by_peer
+from scenarios.swarms.results import BASE_RATE, SwarmResults
+from scenarios.systems.swarm.charts import REASONS, by_phase, comparison, outcomes, value_by_peer
 from scenarios.systems.swarm.claims import tables
 
 MakeResults = Callable[..., SwarmResults]

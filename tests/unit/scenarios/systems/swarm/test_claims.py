@@ -49,9 +49,7 @@ def test_accuracy_is_the_lowest_of_all_peers_and_a_round_without_one_breaks_the_
 
 
 def test_every_arm_is_json_with_an_accuracy_and_tables_are_rectangular(results):
-    figures = json.loads(
-        json.dumps({name: arm(results) for name, arm in claims.ARMS.items()}, allow_nan=False)
-    )
+    figures = json.loads(json.dumps(claims.arms(results), allow_nan=False))
     assert figures.pop("privacy") == {}
     assert set(figures) == {"swarm", "alone", "pooled"}
     assert all(0 < arm["accuracy"] <= 1 for arm in figures.values())
@@ -103,4 +101,4 @@ def test_a_table_tells_how_unlike_peers_are_and_none_is_empty(results: SwarmResu
     (table,) = claims.unlike(replace(results, facts=facts))
     assert [value for _, value in table.rows] == ["50.0%", "12", "nan", "2.5"]
     assert table in claims.tables(replace(results, facts=facts))
-    assert claims.swarm_arm(replace(results, facts=facts))[UP] == 2500.0
+    assert claims.arms(replace(results, facts=facts))["swarm"][UP] == 2500.0
