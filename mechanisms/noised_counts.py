@@ -2,7 +2,7 @@
 
 A member counts its rows (node.training.figures.tallies bounds how far one row moves the counts). It
 rounds the counts to a grid, and adds N(0, s^2), rounded to the grid, to each. H = `honest` other members are
-taken to be honest, and s = z Delta / sqrt(H + 1), as in `mechanisms.gradients.distributed`: only the sum of
+taken to be honest, and s = z Delta / sqrt(H + 1), as in `mechanisms.gradients.shared_noise`: only the sum of
 all members has the whole noise, and the theorem there covers the rounding. With H = 0 each member adds all
 the noise, and its own counts are as private as the sum.
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Gaussian, releases_noise_multiplier, rounded_up
 from mechanisms.arguments import count, positive
-from mechanisms.gradients.distributed import RING_BITS
+from mechanisms.gradients.shared_noise import RING_BITS
 from mechanisms.mechanism import CountPlan
 from mechanisms.noise.noise import add_units
 from mechanisms.noise.randomness import Words

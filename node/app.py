@@ -68,8 +68,8 @@ from node.storage.state import State
 from node.system.clock import SteadyClock
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
+from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters, former_parameters
-from node.task.schema import TableSchema
 from node.task.sections import Task
 from node.training.alone import LoneTraining
 from node.training.devices import thread_count

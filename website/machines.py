@@ -78,7 +78,7 @@ MACHINES = (
     Machine(
         "Finding a group",
         (
-            *("swarm.meeting.turns", "swarm.meeting.group_seeker", "swarm.meeting.matchmaker"),
+            *("swarm.meeting.coordinator_turns", "swarm.meeting.group_seeker", "swarm.meeting.matchmaker"),
             "swarm.votes.rivals",
         ),
         (("Steps of an offer", group_seeker.STEPS),),

@@ -23,7 +23,7 @@ from mechanisms.record_sums import RecordSums, record_sums
 from mechanisms.units import ONE_RECORD
 from node.agree.survey import Sums, survey
 from node.task.agreed_sums import norm
-from node.task.schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
+from node.task.data_schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
 from node.training.figures.tallies import Errors
 from protocol.wire.limits import MAX_MEMBERS
 

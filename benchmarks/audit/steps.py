@@ -20,8 +20,8 @@ from benchmarks.audit.case import FEW, Case, proved_claim
 from benchmarks.audit.offers import EXACT, RADIUS, TOGETHER, setting
 from benchmarks.audit.shared.faults import Fault, faulty_rule, ring_sum
 from mechanisms.audits.audit import Array, Method, Pair, Release
-from mechanisms.gradients.distributed import SharedGradient, SharedNoise
 from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient
+from mechanisms.gradients.shared_noise import SharedGradient, SharedNoise
 from mechanisms.mechanism import SharedSetting
 from mechanisms.noise.randomness import Words
 from mechanisms.updates.distributed import DistributedDP, distributed_dp
@@ -175,7 +175,7 @@ def shared_cases() -> list[Case]:
         claim=proved_claim(
             mechanism.guarantee,
             f"{rule.steps} sums of gradients, if {HONEST} others are honest",
-            f"{TOGETHER}; mechanisms.gradients.distributed",
+            f"{TOGETHER}; mechanisms.gradients.shared_noise",
         ),
         subject=mechanism,
         covers=("distributed-dp-sgd",),

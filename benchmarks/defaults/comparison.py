@@ -22,7 +22,7 @@ from benchmarks.defaults.tables import SETS, table
 from benchmarks.spec import Scores
 from node.data.dataset import Dataset
 from node.init.loss_choice import RARE
-from node.task.schema import ClassTarget
+from node.task.data_schema import ClassTarget
 from node.task.sections import Task
 from scenarios.study.threads import one_thread
 

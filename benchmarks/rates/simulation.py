@@ -14,14 +14,14 @@ from threading import Event
 import numpy as np
 
 from benchmarks.rates.cases import Case
-from mechanisms.gradients.distributed import SharedNoise
+from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.noise.randomness import SeededWords, Words
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
 from node.runtime.privacy.budget import make_mechanism
 from node.task.load import read_task
 from node.task.sections import Task
-from node.task.shared_noise import DISTRIBUTED
+from node.task.shared_noise_keys import DISTRIBUTED
 from node.task.step_defaults import StepDefaults, step_defaults
 from node.training.build import build_model
 from node.training.step_trainer import StepTrainer

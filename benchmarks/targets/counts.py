@@ -18,7 +18,7 @@ from benchmarks.defaults.sites import Split, split_of
 from benchmarks.defaults.swarm import prepare_split, rows_of, train_swarm
 from benchmarks.defaults.tables import DataSet, Table
 from benchmarks.spec import Scores
-from node.task.schema import NumberTarget
+from node.task.data_schema import NumberTarget
 from scenarios.data.tabular import LOAN_FILE
 from scenarios.study.threads import one_thread
 

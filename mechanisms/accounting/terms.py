@@ -73,7 +73,7 @@ def at_honest(ledger: Ledger, honest: int) -> Ledger:
 
     `honest` counts other members. Members share noise that was sized for H honest others: each adds
     1 / (H + 1) of the variance. The record's owner is honest, so z sqrt((honest + 1) / (H + 1)) remains of
-    the multiplier z (`mechanisms.gradients.distributed`). Releases whose noise is all the owner's own
+    the multiplier z (`mechanisms.gradients.shared_noise`). Releases whose noise is all the owner's own
     stay as they are, and so do those that are not Gaussian.
     """
     remain = count("honest + 1", honest + 1)

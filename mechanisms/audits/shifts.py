@@ -2,7 +2,7 @@
 
 A member's words for a secure sum are whole numbers modulo 2^32: its sum of clipped gradients, rounded to
 units g, plus whole-numbered noise, which depends on the random words alone
-(mechanisms.gradients.distributed). Offer two batches that differ by one record, with equal random words. The
+(mechanisms.gradients.shared_noise). Offer two batches that differ by one record, with equal random words. The
 difference of their words is how far the record moves the sum. Its L2 norm must be at most C / g, without
 tolerance or probability of error. A larger one refutes the sensitivity on which every epsilon rests: a clip
 may forget what rounding adds, for example.

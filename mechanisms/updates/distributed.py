@@ -1,7 +1,7 @@
 """Record-level differential privacy with shared noise: `privacy.mechanism = "distributed-dp-sgd"`.
 
 One secure sum is one step of DP-SGD on the rows of all members, who share its noise:
-`mechanisms.gradients.distributed` has the theorem. All members take the same step from the sum, which is
+`mechanisms.gradients.shared_noise` has the theorem. All members take the same step from the sum, which is
 post-processing. If each member takes H others to be honest, n members together add n / (H + 1) times the
 variance that a trusted server would add. If each added all the noise itself, it would be n times.
 """
@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass
 
 from mechanisms.accounting.ledger import Event, rounded_up, sampled_noise_multiplier
-from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.mechanism import Guarantee, Quiet, Setting
 from mechanisms.noised_counts import CountNoise, count_noise, multiplier_beside
 from mechanisms.units import noun_of

@@ -25,8 +25,7 @@ from node.errors import UserError
 from node.init.loss_choice import ChosenLoss, loss_for_classes, loss_for_numbers
 from node.task.agreed_sums import Part, absence_part, array_ranges, class_part, parts, range_of
 from node.task.agreement_noise import give_or_take, is_drowned
-from node.task.scaling import Range, from_zero, rounded_scale
-from node.task.schema import (
+from node.task.data_schema import (
     ArraySchema,
     BooleanColumn,
     CategoryColumn,
@@ -37,6 +36,7 @@ from node.task.schema import (
     Schema,
     TableSchema,
 )
+from node.task.scaling import Range, from_zero, rounded_scale
 from node.task.sections import AgreementSection, Task
 
 _Ranged = TypeVar("_Ranged", NumberColumn, NumberTarget)

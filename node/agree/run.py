@@ -53,10 +53,10 @@ from node.storage.whole_files import ANYBODYS, replace_file
 from node.system.system import SYSTEM, Entropy
 from node.task.agreed_sums import parts
 from node.task.agreement_noise import in_rows, is_drowned, noise_in_sum, noise_of
+from node.task.data_schema import Schema
 from node.task.load import read_task
 from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
-from node.task.schema import Schema
 from node.task.sections import Task
 from node.training.figures.headline import Headline
 from node.training.local_tensors import Array

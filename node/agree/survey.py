@@ -32,8 +32,7 @@ from node.data.sides import RowDraws
 from node.data.text.columns import Floats
 from node.errors import ConfigError, shown
 from node.task.agreed_sums import array_ranges, class_part, range_of, sums_of
-from node.task.scaling import Range
-from node.task.schema import (
+from node.task.data_schema import (
     ArraySchema,
     BooleanColumn,
     CategoryColumn,
@@ -42,6 +41,7 @@ from node.task.schema import (
     Schema,
     TableSchema,
 )
+from node.task.scaling import Range
 from node.task.sections import AgreementSection
 
 Sums = NDArray[np.int64]

@@ -10,10 +10,10 @@ from typing import Any
 
 from node.agree.outcome import Agreed
 from node.init.task_file import plain, toml
+from node.task.data_schema import Schema
 from node.task.rules import key_name
-from node.task.schema import Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
-from node.task.shared_noise import is_distributed, readable
+from node.task.shared_noise_keys import is_distributed, readable
 from node.training.model_file import LOCAL_PATHS, OWN_CELLS
 from protocol.wire.messages import Base
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from node.errors import ConfigError, shown
-from node.task.schema import ClassTarget, Schema, TableSchema
+from node.task.data_schema import ClassTarget, Schema, TableSchema
 from node.task.sections import Task
 
 _INPUTS: Mapping[str, str] = MappingProxyType({"node.models:Linear": "inputs", "node.models:MLP": "sizes"})

@@ -46,8 +46,8 @@ from node.runtime.privacy.kept_split import SPLIT, kept_split, split_words
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import TRACKER
 from node.storage.key_file import read_key
+from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters
-from node.task.schema import TableSchema
 from node.task.sections import BUILT_IN_SOURCES, Task
 from node.training.trainer import Shapes
 from protocol.swarm.meeting.discovery import OTHER_KEY

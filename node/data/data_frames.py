@@ -23,8 +23,8 @@ from node.data.remedies import other_class
 from node.data.sides import RowDraws
 from node.data.text.columns import words_of
 from node.errors import ConfigError, reason, shown
+from node.task.data_schema import ClassTarget, TableSchema
 from node.task.dialect import PLAIN
-from node.task.schema import ClassTarget, TableSchema
 from node.task.sections import Task
 
 

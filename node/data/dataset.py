@@ -20,7 +20,7 @@ from node.data.report import TOO_FEW, Report, counted
 from node.data.sides import NOT_DRAWN, Split, held_back
 from node.data.sources import Source, drawing_of, read_source, source_of
 from node.errors import ConfigError, one_line, shown
-from node.task.schema import ClassTarget, NumberTarget, Schema
+from node.task.data_schema import ClassTarget, NumberTarget, Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
 
 _LABEL_SKEW = 0.5  # the Dirichlet parameter of the partition into shards

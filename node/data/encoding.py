@@ -26,8 +26,7 @@ from node.data.text.cells import a_number, is_word, number, number_reader, witho
 from node.data.text.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
 from node.data.text.shapes import shapes_of
 from node.errors import ConfigError, shown
-from node.task.dialect import Dialect
-from node.task.schema import (
+from node.task.data_schema import (
     ArraySchema,
     BooleanColumn,
     CategoryColumn,
@@ -37,6 +36,7 @@ from node.task.schema import (
     NumberTarget,
     TableSchema,
 )
+from node.task.dialect import Dialect
 
 FARTHEST = 10.0
 """Standard deviations from the mean, to which values are clipped."""

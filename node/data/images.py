@@ -22,7 +22,7 @@ from node.data.remedies import other_class
 from node.data.report import Entry, counted
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.errors import ConfigError, reason, shown
-from node.task.schema import ArraySchema, ClassTarget
+from node.task.data_schema import ArraySchema, ClassTarget
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})
 MOST_PIXELS = 40_000_000

@@ -37,7 +37,7 @@ from node.data.sides import NOT_DRAWN, RowDraws
 from node.data.text.cells import number
 from node.data.text.columns import words_of
 from node.errors import ConfigError, shown
-from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
+from node.task.data_schema import ArraySchema, ClassTarget, Schema, TableSchema
 
 X, Y = "x", "y"
 

@@ -15,8 +15,8 @@ from node.data.persons import Persons
 from node.data.report import Entry, Report, counted
 from node.data.sides import Draws, RowDraws
 from node.errors import ConfigError, shown
+from node.task.data_schema import ArraySchema, ClassTarget, Schema, TableSchema
 from node.task.dialect import Cells, cells_text, described
-from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
 from node.task.sections import Task
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from node.task.schema import CategoryColumn, Column, NumberColumn
+from node.task.data_schema import CategoryColumn, Column, NumberColumn
 
 Seen = float | Mapping[str, int] | None
 """What a column holds: the mean of its numbers, or the rows of each word; None: nothing to tell by."""

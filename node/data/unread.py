@@ -7,7 +7,7 @@ from pathlib import Path
 
 from node.data.files.csv_and_parquet import read_header
 from node.errors import ConfigError
-from node.task.schema import TableSchema
+from node.task.data_schema import TableSchema
 
 
 def unread_columns(path: Path, schema: TableSchema, person: str | None = None) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from node.data.text.dates import days, hours
 from node.data.text.shapes import Shapes, either_in, shapes_of, unit_after
 from node.errors import shown
 from node.init.asked import NONE, NOTHING_ASKED, USUAL_ENCODING, Asked
+from node.task.data_schema import TableSchema
 from node.task.dialect import (
     A_MARK,
     BELOW,
@@ -37,7 +38,6 @@ from node.task.dialect import (
     Thousands,
     below_text,
 )
-from node.task.schema import TableSchema
 
 _ABSENT_ANYWHERE = frozenset(
     {

@@ -25,9 +25,7 @@ from node.errors import ConfigError, shown
 from node.init.counts import COUNT_REMARK, are_whole, count_scale, is_count
 from node.init.dialect import Found
 from node.init.spellings import alike, named
-from node.task.dialect import PLAIN, Dialect, of_target
-from node.task.scaling import Scale, Scaling
-from node.task.schema import (
+from node.task.data_schema import (
     MOST_CLASSES,
     BooleanColumn,
     CategoryColumn,
@@ -38,6 +36,8 @@ from node.task.schema import (
     TableSchema,
     Target,
 )
+from node.task.dialect import PLAIN, Dialect, of_target
+from node.task.scaling import Scale, Scaling
 
 MOST_CATEGORIES = 100
 LEAST_ROWS = 5

@@ -22,8 +22,8 @@ from node.init.dialect import find_dialect
 from node.init.guess import TargetKind, array_scales, classes_of, understand
 from node.init.person import PersonColumn, person_column, unnamed
 from node.init.survival import survival_remark
+from node.task.data_schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
 from node.task.scaling import Scale, Scaling
-from node.task.schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
 
 LARGEST_SIDE = 64
 _SMALLEST_SIDE = 8

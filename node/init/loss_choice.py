@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.errors import shown
-from node.task.schema import ClassTarget, NumberTarget, Target
+from node.task.data_schema import ClassTarget, NumberTarget, Target
 
 RARE = 0.8
 """The share of the largest class from which the most probable class would hardly ever be another."""

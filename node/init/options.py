@@ -15,7 +15,7 @@ from node.data.text.cells import number
 from node.errors import ConfigError, shown
 from node.init.asked import NONE, Asked
 from node.task.dialect import MOST_WORDS
-from node.task.shared_noise import DISTRIBUTED
+from node.task.shared_noise_keys import DISTRIBUTED
 from protocol.wire.limits import MAX_MEMBERS
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from node.errors import one_line
 from node.init.guess import LEAST_ROWS
 from node.init.loss_choice import BALANCED, ChosenLoss
 from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training
-from node.task.rules import key_name, toml_name
-from node.task.schema import (
+from node.task.data_schema import (
     ArraySchema,
     ClassTarget,
     Column,
@@ -22,6 +21,7 @@ from node.task.schema import (
     TableSchema,
     Target,
 )
+from node.task.rules import key_name, toml_name
 from node.task.sections import (
     COUNTS,
     EVERY,

@@ -38,7 +38,7 @@ from node.task.agreement_noise import give_or_take, is_drowned, noise_in_sum, no
 from node.task.load import read_task
 from node.task.plain_defaults import optimizer_of_a_rare_class
 from node.task.sections import COUNTS, Task
-from node.task.shared_noise import DISTRIBUTED
+from node.task.shared_noise_keys import DISTRIBUTED
 
 _LOUD = (
     "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "

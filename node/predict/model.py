@@ -17,9 +17,9 @@ from torch import nn
 from node.data.dataset import target_words
 from node.errors import ConfigError, shown
 from node.predict.rows import GivenRows
+from node.task.data_schema import NumberTarget
 from node.task.import_path import told
 from node.task.load import read_kept_task
-from node.task.schema import NumberTarget
 from node.task.sections import Task
 from node.training.build import make
 from node.training.figures.calibration import Calibration, calibration_of

@@ -21,8 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from node.errors import ConfigError, shown
-from node.task.scaling import Range
-from node.task.schema import (
+from node.task.data_schema import (
     ArraySchema,
     BooleanColumn,
     CategoryColumn,
@@ -33,6 +32,7 @@ from node.task.schema import (
     Schema,
     TableSchema,
 )
+from node.task.scaling import Range
 from node.task.sections import AgreementSection
 
 Ranged = NumberColumn | NumberTarget

@@ -9,9 +9,9 @@ from mechanisms.record_sums import RecordSums, record_sums
 from mechanisms.units import PERSON_AGREED, RECORD_AGREED
 from node.errors import ConfigError, shown
 from node.task.agreed_sums import norm
-from node.task.schema import Schema
+from node.task.data_schema import Schema
 from node.task.sections import Task
-from node.task.shared_noise import DISTRIBUTED
+from node.task.shared_noise_keys import DISTRIBUTED
 
 _MOST_DOUBT = 0.05
 """The largest standard error of a sum, as a share of all rows, that leaves a mean or a count worth it.

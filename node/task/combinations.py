@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from node.errors import ConfigError, shown
+from node.task.data_schema import NumberTarget, TableSchema
 from node.task.round_length import check_length
-from node.task.schema import NumberTarget, TableSchema
 from node.task.sections import COUNTED_WITH_NOISE, COUNTS, EVERY, METRIC_SHARE
 
 if TYPE_CHECKING:

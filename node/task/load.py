@@ -20,7 +20,7 @@ from node.task.privacy_off import privacy_note, without_noise
 from node.task.round_length import chosen_length
 from node.task.rules import read_section, unknown_name
 from node.task.sections import BUILT_IN_SOURCES, Task
-from node.task.shared_noise import resolved
+from node.task.shared_noise_keys import resolved
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Any
 
 from node.errors import one_line
+from node.task.data_schema import agreed_schema
 from node.task.round_length import replaced_length
 from node.task.rules import shared_values
-from node.task.schema import agreed_schema
 from node.task.sections import LEAST_RATE, Task
-from node.task.shared_noise import SHARED_NOISE_KEYS, is_distributed
+from node.task.shared_noise_keys import SHARED_NOISE_KEYS, is_distributed
 
 NOTHING_FIXED: Mapping[str, Any] = MappingProxyType({})
 SWARM_METRIC_KEYS = ("swarm_metric", "swarm_metric_every")

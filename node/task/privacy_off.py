@@ -15,7 +15,7 @@ from node.errors import ConfigError, shown
 from node.task.plain_defaults import plain_defaults
 from node.task.rules import read_section
 from node.task.sections import DataSection, TrainSection
-from node.task.shared_noise import DISTRIBUTED, SHARED_NOISE_KEYS
+from node.task.shared_noise_keys import DISTRIBUTED, SHARED_NOISE_KEYS
 
 Table = Mapping[str, Any]
 Path = tuple[str, ...]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from node.task.data_schema import LONGEST_NAME, Schema, TableSchema, schema_rule
 from node.task.dialect import Cells, cells_rule
 from node.task.rules import boolean, choice, key, names, plain_table, real, some_of, text, unique_texts, whole
-from node.task.schema import LONGEST_NAME, Schema, TableSchema, schema_rule
 from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
@@ -101,7 +101,7 @@ class TrainSection:
     A round has `epochs`, or `seconds` of each node's own clock, whichever of the two is set.
     `schedule` multiplies the learning rate by a factor per round. Where members share noise, the run has
     `steps`, and a round is `report_every` of them; a step has `expected_batch` of the `expected_rows` of all
-    members, in the mean (node.task.shared_noise). Each node chooses its own `metrics`,
+    members, in the mean (node.task.shared_noise_keys). Each node chooses its own `metrics`,
     `device` and `threads`.
     """
 
@@ -272,7 +272,7 @@ class AgreementSection:
 
 @dataclass(frozen=True)
 class StepPlan:
-    """Steps with shared noise: the keys of a task that are then set (node.task.shared_noise)."""
+    """Steps with shared noise: the keys of a task that are then set (node.task.shared_noise_keys)."""
 
     honest: int
     sampling_probability: float

@@ -19,17 +19,17 @@ from torch import nn
 from torch.nn import functional
 
 from mechanisms.gradients.clipped_sum import Batch
-from mechanisms.gradients.distributed import SharedGradient, SharedNoise
 from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient, poisson_rows
 from mechanisms.gradients.objective import Loss, Objective
 from mechanisms.gradients.row_outputs import check_rows
+from mechanisms.gradients.shared_noise import SharedGradient, SharedNoise
 from mechanisms.gradients.side_effects import NotByRow, in_eval_mode
 from mechanisms.gradients.stand_ins import choose_draw
 from mechanisms.gradients.trial import BOOK_KEEPING
 from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
 from node.errors import ConfigError, reason
-from node.task.shared_noise import DISTRIBUTED
+from node.task.shared_noise_keys import DISTRIBUTED
 from node.training.batch_norm import BatchNorms
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ class PrivateSteps:
 
 
 class SharedSteps:
-    """A member's words for steps whose noise all members share (mechanisms.gradients.distributed)."""
+    """A member's words for steps whose noise all members share (mechanisms.gradients.shared_noise)."""
 
     def __init__(
         self, model: nn.Module, loss: Loss, dataset: Dataset, rule: SharedNoise, words: Words

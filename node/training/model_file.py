@@ -22,7 +22,7 @@ from node.storage.regular_files import check_regular
 from node.storage.whole_files import whole
 from node.task.rules import toml_name
 from node.task.sections import Task
-from node.task.shared_noise import readable
+from node.task.shared_noise_keys import readable
 from node.training.figures.calibration import calibration_of
 from protocol.wire.messages import Base
 

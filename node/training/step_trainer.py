@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from mechanisms.gradients.distributed import SharedNoise
+from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SystemWords, Words
 from node.data.dataset import Dataset

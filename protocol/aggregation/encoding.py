@@ -39,7 +39,7 @@ class WholeNumbers:
     """Vectors of words already, and their sum as the result.
 
     A word stands for a whole number modulo 2^32. Whoever makes the vectors knows the unit, and sees to it
-    that the sum has room (mechanisms.gradients.distributed).
+    that the sum has room (mechanisms.gradients.shared_noise).
     """
 
     members: int

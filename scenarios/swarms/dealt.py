@@ -23,7 +23,7 @@ from node.runtime.contributions.loss_gate import check_loss_gate
 from node.runtime.privacy.budget import make_mechanism
 from node.task.load import read_task
 from node.task.sections import Task
-from node.task.shared_noise import SHARED_NOISE_KEYS, is_distributed
+from node.task.shared_noise_keys import SHARED_NOISE_KEYS, is_distributed
 from node.training.build import build_model
 from node.training.trainer import Evaluation, shapes
 from scenarios.clients.work import node_rows

@@ -13,7 +13,7 @@ import torch
 from node.data.dataset import Dataset
 from node.predict.model import open_model
 from node.task.sections import Task
-from node.task.shared_noise import is_distributed
+from node.task.shared_noise_keys import is_distributed
 from scenarios.study.cells import METRIC, Fact
 from scenarios.study.client_accuracy import accuracy_facts, by_label
 from scenarios.study.costs import DOWN, MEASURED, TRAFFIC, UP, epsilon_series

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.gradients.distributed import SharedNoise
+from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
 from node.runtime.privacy.budget import facts, make_mechanism, spent_by

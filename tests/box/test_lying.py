@@ -25,7 +25,7 @@ FAILED_ONCE = (1015, 1088, 1151, 1172, 20213, 20270, 20546, 20694, 20848, 30793,
 20546, 20694: one alone banned the liar for a release of wrong shares.
 30793: the check took a release that was passed on for a vote.
 37060: a coordinator told some of another group, and the others blamed these for their missing joins.
-42598, 43108, 43689: some had banned it for a wrong check; the others had a right one, and were a quorum with it."""
+42598, 43108, 43689: some had banned it for a wrong check; the others, a quorum with it, had a right one."""
 
 
 @pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FAILED_ONCE}))

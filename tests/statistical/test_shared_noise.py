@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.audit.shared.faults import faults, faulty_rule, no_fault, ring_sum
 from mechanisms.audits.residuals import Residuals, finding
-from mechanisms.gradients.distributed import SharedNoise, in_ring
 from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.gradients.shared_noise import SharedNoise, in_ring
 from mechanisms.noise.noise import add_units
 from mechanisms.noise.randomness import SeededWords
 

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mechanisms.gradients.distributed import SharedGradient, SharedNoise, in_ring
 from mechanisms.gradients.noisy_sum import NoisySum
 from mechanisms.gradients.objective import Objective
+from mechanisms.gradients.shared_noise import SharedGradient, SharedNoise, in_ring
 from mechanisms.noise.randomness import Words
 
 _NEXT_TO_NONE = 1e-12

@@ -30,9 +30,9 @@ from mechanisms.accounting.ledger import releases_noise_multiplier
 from mechanisms.audits import one_run
 from mechanisms.audits.residuals import Residuals
 from mechanisms.audits.shifts import Shift, shift
-from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.gradients.objective import Objective
+from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.noise.randomness import SeededWords, Words
 from node.data.dataset import load_dataset
 from node.task.load import load_task

@@ -34,8 +34,8 @@ from benchmarks.audit.shared.faults import Fault, TensorWise, faulty_rule, ring_
 from benchmarks.audit.shared.reference import Reference
 from benchmarks.audit.shared.sums import loud_rows
 from mechanisms.audits.residuals import Residuals
-from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.gradients.objective import Objective
+from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.noise.randomness import SeededWords, SystemWords, Words
 from mechanisms.updates.distributed import DistributedDP
 from node.app import Agreed, Prepared, prepare, run_as

@@ -31,7 +31,7 @@ import torch
 from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Event
-from mechanisms.gradients.distributed import in_ring
+from mechanisms.gradients.shared_noise import in_ring
 from mechanisms.noise.randomness import Words
 from mechanisms.noised_counts import CountGrid
 from node.runtime.contributions.weighting import largest_word

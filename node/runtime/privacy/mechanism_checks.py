@@ -12,7 +12,7 @@ from mechanisms.updates.shown_radius import shows_radius
 from node.errors import ConfigError, shown
 from node.task.combinations import radius_is_not_shown, radius_is_shown, refuse_weights_of_rows
 from node.task.sections import Task
-from node.task.shared_noise import DISTRIBUTED
+from node.task.shared_noise_keys import DISTRIBUTED
 
 
 def check_mechanism(task: Task, mechanism: Mechanism) -> None:

@@ -12,12 +12,12 @@ from protocol.actions import Action, Note, Notice, Send
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Ballot, Electorate, of_message
 from protocol.swarm.meeting import presence
+from protocol.swarm.meeting.coordinator_turns import Turns
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.group_seeker import GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.meeting.suspicion import Suspicion
-from protocol.swarm.meeting.turns import Turns
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire import signing
 from protocol.wire.limits import MAX_MEMBERS

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from node.task.shared_noise import DISTRIBUTED
+from node.task.shared_noise_keys import DISTRIBUTED
 from scenarios.study.arms import Arm, Factors, Where
 from scenarios.study.cells import Cell
 from scenarios.swarms.dealt import ACCURACY, AS_THEY_ARE, AUC, PeersCell, Scale, Sections, ServerCell, task_of

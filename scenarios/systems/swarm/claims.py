@@ -20,7 +20,7 @@ from node.runtime.record.figures import AGGREGATED
 from node.task.load import load_task, overridden
 from node.task.rules import read_section
 from node.task.sections import Task
-from node.task.shared_noise import is_distributed
+from node.task.shared_noise_keys import is_distributed
 from node.training.figures.metric_words import METRIC_NAMES, value_text
 from protocol.wire.limits import MAX_MEMBERS
 from scenarios.catalogue import SCENARIOS

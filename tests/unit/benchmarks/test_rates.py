@@ -11,8 +11,8 @@ from benchmarks.__main__ import main
 from benchmarks.rates.cases import CASES, Folders, full_split, validation_split
 from benchmarks.rates.search import Grid
 from benchmarks.rates.simulation import private_metric, rule_of_all, table_settings
-from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.gradients.shared_noise import SharedNoise
 from node.task.step_defaults import step_defaults
 
 DIGITS, HERE = CASES["digits"], Folders(Path(), None)

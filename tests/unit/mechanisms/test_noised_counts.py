@@ -17,7 +17,7 @@ from mechanisms.accounting.ledger import (
     sampled_noise_multiplier,
 )
 from mechanisms.accounting.terms import at_honest, with_terms
-from mechanisms.gradients.distributed import rounding_ratio
+from mechanisms.gradients.shared_noise import rounding_ratio
 from mechanisms.mechanism import CountPlan, SharedSetting
 from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise, count_noise, multiplier_beside
 from mechanisms.units import ONE_RECORD

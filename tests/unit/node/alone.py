@@ -15,7 +15,7 @@ from node.runtime.engine import Engine
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.plan import Plan
 from node.storage.state import State
-from node.task.shared_noise import DISTRIBUTED
+from node.task.shared_noise_keys import DISTRIBUTED
 from protocol.actions import Completed, OpenVote, Spend, Vote
 from protocol.crypto.node_key import NodeKey
 from protocol.swarm.node import Node

@@ -9,8 +9,8 @@ from node.check.checks import _doubts
 from node.data.encoding import encode
 from node.data.report import Report
 from node.data.swaps import swapped
+from node.task.data_schema import BooleanColumn, CategoryColumn, ClassTarget, NumberColumn, TableSchema
 from node.task.dialect import Dialect
-from node.task.schema import BooleanColumn, CategoryColumn, ClassTarget, NumberColumn, TableSchema
 from tests.own_data import frame
 
 ROWS = 200

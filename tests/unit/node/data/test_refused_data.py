@@ -23,8 +23,8 @@ from node.options import parse_arguments
 from node.places import existing_key
 from node.predict import __main__ as predict
 from node.predict.model import SavedModel, answer
+from node.task.data_schema import NumberTarget
 from node.task.scaling import by_rows
-from node.task.schema import NumberTarget
 from node.training.model_file import write_model
 from tests.own_data import IMAGES, frame, picture, schema, task, told
 

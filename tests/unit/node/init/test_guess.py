@@ -7,8 +7,8 @@ from node.init.dialect import find_dialect
 from node.init.guess import in_order
 from node.init.guess import understand as understand_as
 from node.init.loss_choice import loss_for_classes, loss_for_numbers, loss_for_rows
+from node.task.data_schema import BooleanColumn, CategoryColumn, ClassTarget, NumberColumn, NumberTarget
 from node.task.scaling import by_rows
-from node.task.schema import BooleanColumn, CategoryColumn, ClassTarget, NumberColumn, NumberTarget
 from tests.own_data import frame, told
 
 ROWS = 40

@@ -7,8 +7,8 @@ from node.data.reading import read_with_schema
 from node.errors import ConfigError
 from node.init.asked import NOTHING_ASKED, Asked
 from node.init.look import look
+from node.task.data_schema import NumberColumn
 from node.task.scaling import by_rows
-from node.task.schema import NumberColumn
 from tests.own_data import told
 
 

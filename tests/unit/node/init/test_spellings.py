@@ -10,9 +10,9 @@ from node.data.reading import read_rows_to_predict, read_with_schema
 from node.init.look import look
 from node.init.spellings import alike
 from node.init.task_file import plain, toml
+from node.task.data_schema import CategoryColumn, ClassTarget
 from node.task.load import read_task
 from node.task.scaling import by_rows
-from node.task.schema import CategoryColumn, ClassTarget
 from tests.own_data import picture, schema, told
 from tests.unit.node.cases import toml_file
 

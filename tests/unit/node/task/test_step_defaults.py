@@ -9,7 +9,7 @@ import pytest
 from node.errors import ConfigError
 from node.task.load import read_task
 from node.task.plain_defaults import plain_defaults, power_of_two
-from node.task.shared_noise import DISTRIBUTED
+from node.task.shared_noise_keys import DISTRIBUTED
 from node.task.step_defaults import step_defaults
 
 ROWS = (1, 2, 7, 100, 1438, 4095, 4096, 4097, 32_561, 60_000, 1_000_000, 1_000_000_000)

@@ -12,7 +12,7 @@ from protocol.actions import Completed, Due, Failed, Fault, Send, Spend, Strike,
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
-from protocol.swarm.meeting.turns import MISSED
+from protocol.swarm.meeting.coordinator_turns import MISSED
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
     Ack,

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from protocol.quorum.lineage import Line
+from protocol.swarm.meeting.coordinator_turns import MISSED, Turns
 from protocol.swarm.meeting.membership import LOST_AFTER_S, Members
-from protocol.swarm.meeting.turns import MISSED, Turns
 from protocol.wire.messages import Group, Link, Stalled
 from tests.parts import COUNTER, NOW, announce, base, group, members, settings, state
 

@@ -10,8 +10,8 @@ import torch
 
 from mechanisms.accounting.ledger import SampledGaussian
 from mechanisms.gradients.clipped_sum import ClippedSum
-from mechanisms.gradients.distributed import SharedGradient, SharedNoise, in_ring, rounding_ratio
 from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.gradients.shared_noise import SharedGradient, SharedNoise, in_ring, rounding_ratio
 from mechanisms.noise.clipping import NotFinite
 from tests.unit.mechanisms.gradients.models import built, objective
 from tests.unit.mechanisms.settings import refused, words

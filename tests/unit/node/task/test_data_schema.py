@@ -3,9 +3,9 @@ import json
 
 import pytest
 
+from node.task.data_schema import ArraySchema, TableSchema
 from node.task.load import read_task
 from node.task.parameters import canonical_parameters, describe_difference
-from node.task.schema import ArraySchema, TableSchema
 from tests.own_data import COLUMNS, IMAGES, TABLE, schema, task, told
 from tests.unit.node.cases import cases
 

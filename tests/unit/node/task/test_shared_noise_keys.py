@@ -6,7 +6,7 @@ import pytest
 
 from node.task.load import load_task, read_task
 from node.task.parameters import canonical_parameters
-from node.task.shared_noise import DISTRIBUTED, SHARED_NOISE_KEYS, is_distributed
+from node.task.shared_noise_keys import DISTRIBUTED, SHARED_NOISE_KEYS, is_distributed
 from node.task.step_defaults import step_defaults
 from tests.own_data import told
 from tests.unit.node.cases import cases
