@@ -10,7 +10,7 @@ from node.data.dataset import load_dataset
 from node.errors import ConfigError
 from node.task.load import load_task
 from scenarios.data import images
-from scenarios.data.dataset import Damaged
+from scenarios.data.dataset import Damaged, split
 from scenarios.data.images import FEMNIST_FILE, MNIST_FILES, read_idx, read_images, read_labels
 from scenarios.data.sources import SOURCES, data_folder, load
 
@@ -272,6 +272,15 @@ def test_nothing_is_unpickled_nor_unpacked_if_it_is_too_much_or_cut(tmp_path, mo
     whole = (folder / FEMNIST_FILE).read_bytes()
     write(folder / FEMNIST_FILE, whole[: len(whole) // 2])
     assert "cannot be read" in refusal("femnist-digits", folder)
+
+
+def test_some_training_rows_alone_tell_no_owners() -> None:
+    x, y = np.arange(12, dtype=np.float32).reshape(6, 2), np.arange(6)
+    rows = split(x, y, np.arange(4), np.array([4, 5]), np.array([7, 7, 8, 8]), 6, "made").only(
+        np.array([3, 0])
+    )
+    assert (rows.train_x.tolist(), rows.train_y.tolist()) == ([[6, 7], [0, 1]], [3, 0])
+    assert (rows.test_y.tolist(), rows.clients, rows.classes) == ([4, 5], None, 6)
 
 
 @pytest.mark.skipif(REAL is None, reason="MURMURATION_DATA names no folder of real data sets")

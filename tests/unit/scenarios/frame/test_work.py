@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from node.errors import UserError
-from scenarios.frame.work import Call, Look, Say, do_here, round_line, rounds_said
+from scenarios.frame.work import Call, Look, Say, do_here, print_round, round_line, rounds_said
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,12 @@ def call(folder: Path, name: str, *numbers: object) -> Call:
     return Call(name, f"{__name__}:added", (numbers,), len(numbers), folder / "sums" / f"{name}.json")
 
 
-def test_a_round_s_line_is_read_back_to_the_bit(tmp_path: Path) -> None:
+def test_a_round_s_line_is_read_back_to_the_bit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log"
     assert rounds_said(log) == []
-    log.write_text("".join(f"{round_line(number, figure)}\n" for number, figure in ((1, 1 / 3), (2, 1e-30))))
+    for number, figure in ((1, 1 / 3), (2, 1e-30)):
+        print_round(number, figure)
+    log.write_text(capsys.readouterr().out)
     assert rounds_said(log) == [(1, 1 / 3), (2, 1e-30)]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scenarios.study.arms import Arm, as_arm, in_words, lines, longest, matches, pairs, selected
+from scenarios.study.arms import Arm, as_arm, capital, in_words, lines, longest, matches, pairs, selected
 from tests.own_studies import PLAIN
 
 FACTORS = {
@@ -13,6 +13,10 @@ FACTORS = {
     "sgd-8": {"mechanism": "dp-sgd", "epsilon": 8},
     "sgd-100": {"mechanism": "dp-sgd", "epsilon": 100},
 }
+
+
+def test_only_the_first_letter_of_a_sentence_is_made_a_capital() -> None:
+    assert [capital(words) for words in ("rows of Adult, by AUC", "")] == ["Rows of Adult, by AUC", ""]
 
 
 def test_a_cell_alone_is_an_arm_without_factors_and_factors_stand_in_words():

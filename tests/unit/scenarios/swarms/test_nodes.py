@@ -1,9 +1,10 @@
+import socket
 from dataclasses import replace
 from pathlib import Path
 
 from node.options import parse_arguments
 from scenarios.frame.spec import Request
-from scenarios.swarms.nodes import SwarmPlan, batch_seed, node_options, preload
+from scenarios.swarms.nodes import SwarmPlan, batch_seed, endpoints_of, listeners, node_options, preload
 from scenarios.systems.swarm.claims import plan
 
 ENDPOINTS = ("127.0.0.1:4001", "127.0.0.1:4002", "127.0.0.1:4003")
@@ -17,6 +18,15 @@ def test_a_peer_is_started_as_the_command_line_would_start_it(tmp_path: Path) ->
     )
     asked = parse_arguments(line.split())
     assert node_options(swarm, 1, ENDPOINTS) == replace(asked, overrides=())  # they are in its task
+
+
+def test_every_peer_has_a_socket_of_its_own_that_listens_until_it_is_over() -> None:
+    with listeners(3) as sockets:
+        endpoints = endpoints_of(sockets)
+        assert len({*endpoints}) == 3
+        for host, _, port in (endpoint.partition(":") for endpoint in endpoints):
+            socket.create_connection((host, int(port))).close()
+    assert [listener.fileno() for listener in sockets] == [-1] * 3
 
 
 def test_a_swarm_is_given_long_enough_and_the_compiler_only_for_an_optimiser_that_loads_it(tmp_path):

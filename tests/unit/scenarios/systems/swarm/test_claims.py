@@ -2,6 +2,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,13 @@ def test_the_command_to_run_it_again_gives_the_same_configuration(request_: Requ
 def test_what_cannot_be_run_is_refused_in_one_line(request_: Request, said: str) -> None:
     with refused(said):
         claims.plan(request_)
+
+
+def test_keys_of_the_cluster_are_no_keys_of_the_task(tmp_path: Path) -> None:
+    folder = f" ray.working_dir = {tmp_path}"
+    with_ray = claims.plan(Request(engine="ray", overrides=(folder, "train.epochs=1")))
+    assert with_ray.engine.ray.working_dir == str(tmp_path)
+    assert with_ray.task == claims.plan(Request(overrides=("train.epochs=1",))).task
 
 
 def test_a_table_tells_how_unlike_peers_are_and_none_is_empty(results: SwarmResults) -> None:
