@@ -79,7 +79,7 @@ MACHINES = (
         "Finding a group",
         (
             *("swarm.meeting.coordinator_turns", "swarm.meeting.group_seeker", "swarm.meeting.matchmaker"),
-            "swarm.votes.rivals",
+            *("swarm.meeting.room", "swarm.votes.rivals"),
         ),
         (("Steps of an offer", group_seeker.STEPS),),
     ),

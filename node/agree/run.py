@@ -50,7 +50,7 @@ from node.runtime.record.figures import Record
 from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file
-from node.system.system import SYSTEM, Entropy
+from node.system.system import SYSTEM, Entropy, System
 from node.task.agreed_sums import parts
 from node.task.agreement_noise import in_rows, is_drowned, noise_in_sum, noise_of
 from node.task.data_schema import Schema
@@ -235,7 +235,7 @@ def save(path: Path, text: str) -> None:
         raise ConfigError(f"--write {shown(str(path))} cannot be written: {reason(error)}") from None
 
 
-def prepare_agreement(options: NodeOptions, without: Sequence[str] = ()) -> Prepared:
+def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Sequence[str] = ()) -> Prepared:
     """Reads schema and rows and computes the sums; raises ConfigError for any error in them.
 
     A group has all named peers but those of `without`, and its sum has all of the group.
@@ -255,12 +255,9 @@ def prepare_agreement(options: NodeOptions, without: Sequence[str] = ()) -> Prep
     plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
     plain = replace(plain, swarm_metric="none", dropouts=0, min_participants=_least(options, without))
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
-    surveyor = Surveyor(sums, section.records, private, SYSTEM.entropy)
+    surveyor = Surveyor(sums, section.records, private, system.entropy)
     return Prepared(
-        # Of the only round, to which each peer adds noise of its own.
-        options=replace(
-            options, task=replace(task, privacy=replace(task.privacy, honest=None), aggregation=plain)
-        ),
+        options=replace(options, task=replace(_without_steps(task), aggregation=plain)),
         data=f"{path.name}: {int(sums[0] * unit)} {'rows' if by_person is None else 'persons'}",
         accuracy_of="agreement",
         what=f"agreement on {len(sums)} sums",
@@ -268,14 +265,14 @@ def prepare_agreement(options: NodeOptions, without: Sequence[str] = ()) -> Prep
             "schema": "its names, ranges and lists are public to all peers; no noise covers them",
             **_precision(mechanism, plain.min_participants, int(sums[0] * unit)),
         },
-        folder=partial(AgreementFolder, card=Card({}, None, (), ()), disk=SYSTEM.disk),
+        folder=partial(AgreementFolder, card=Card({}, None, (), ()), disk=system.disk),
         trainer=surveyor,
         dimension=len(sums),
         parameters=_parameters(task, len(sums), bound),
         mechanism=mechanism,
         # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
         spends_for=f"agreement on {task.task.name}",
-        contribution=lambda state: Updates(state, surveyor, mechanism, Uniform(), NoMetric(), SYSTEM.entropy),
+        contribution=lambda state: Updates(state, surveyor, mechanism, Uniform(), NoMetric(), system.entropy),
         offered=len(sums),
         bound=bound,
         allow=allowed(options),
@@ -283,7 +280,7 @@ def prepare_agreement(options: NodeOptions, without: Sequence[str] = ()) -> Prep
         rounds=1,
         sums=1,
         tries=options.rounds or ROUNDS,
-        system=SYSTEM,
+        system=system,
     )
 
 
@@ -337,6 +334,11 @@ def _check_marks(options: NodeOptions, mechanism: Mechanism) -> None:
             f"agreement.records = {section.records} is refused with agreement.leave_out_missing: noise could "
             f"hide which columns a peer lacks; allowed: {least} or more, at all peers"
         )
+
+
+def _without_steps(task: Task) -> Task:
+    """Returns the task of the agreement's only round, to which each peer adds noise of its own."""
+    return replace(task, privacy=replace(task.privacy, honest=None))
 
 
 def _path_of(options: NodeOptions) -> Path:
