@@ -17,7 +17,7 @@ from node.cli.command import Command
 from node.cli.commands import program
 from node.cli.parser import NodeParser
 from node.cli.sigint import begun
-from node.errors import ConfigError, UserError, reason
+from node.system.errors import ConfigError, UserError, reason
 
 DEBUG = "--debug"
 

@@ -22,7 +22,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.spec import Benchmark, Figure, Row, check_counts, figure
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from protocol.actions import Action, Reply, Send
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.crypto import node_key

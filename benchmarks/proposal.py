@@ -6,8 +6,8 @@ import io
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from node.errors import UserError
 from node.init.__main__ import main as init
+from node.system.errors import UserError
 
 
 def propose_task(data: Path, out: Path, *options: str) -> Path:

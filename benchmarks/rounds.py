@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 
 from benchmarks.spec import Benchmark, Figure, figure
-from node.errors import ConfigError, UserError
 from node.runtime.record.figures import AGGREGATED, Record
+from node.system.errors import ConfigError, UserError
 from node.task.load import load_task
 from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 
 @dataclass(frozen=True)

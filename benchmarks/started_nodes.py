@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.memory.residence import cpu_seconds
 from benchmarks.spec import Figure, figure
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.frame.children import Children, last_line, warm_up
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}

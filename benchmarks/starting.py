@@ -22,7 +22,7 @@ from statistics import median
 from benchmarks import started_nodes
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.cli.commands import COMMANDS
-from node.errors import UserError
+from node.system.errors import UserError
 
 REPEATS, QUICK_REPEATS = 9, 1
 DEMOS = 3

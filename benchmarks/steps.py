@@ -19,8 +19,8 @@ import numpy as np
 
 from benchmarks.rounds import LEAST_PEERS, MOST_PEERS
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
-from node.errors import ConfigError
 from node.runtime.record.figures import Record
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from scenarios.data.dataset import Dataset
 from scenarios.swarms.history import PHASES

@@ -15,20 +15,20 @@ from node.cli.sigint import loading
 if TYPE_CHECKING:
     from node.api.peer import Peer
     from node.api.swarm import Results, Swarm
-    from node.errors import ConfigError, UserError
     from node.runtime.record.figures import Record, Summary
+    from node.system.errors import ConfigError, UserError
     from node.task.load import load_task
     from node.task.sections import Task
 
 _PLACES = {
-    "ConfigError": "node.errors",
+    "ConfigError": "node.system.errors",
     "Peer": "node.api.peer",
     "Record": "node.runtime.record.figures",
     "Results": "node.api.swarm",
     "Summary": "node.runtime.record.figures",
     "Swarm": "node.api.swarm",
     "Task": "node.task.sections",
-    "UserError": "node.errors",
+    "UserError": "node.system.errors",
     "load_task": "node.task.load",
 }
 __all__ = ["ConfigError", "Peer", "Record", "Results", "Summary", "Swarm", "Task", "UserError", "load_task"]

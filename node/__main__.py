@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from node.cli.command import Command
-from node.logs import logging_of
+from node.cli.logs import logging_of
 from node.options import NodeOptions, command_line, parse_arguments
 
 
 def _run(options: NodeOptions) -> int:
-    from node.places import check_places  # noqa: PLC0415 - loads numpy, and the next line torch, seconds:
+    from node.app.places import check_places  # noqa: PLC0415 - loads numpy, and the next line torch, seconds:
 
     check_places(options)
-    from node.app import run  # noqa: PLC0415 - only once what the arguments name is checked
+    from node.app.run import run  # noqa: PLC0415 - only once what the arguments name is checked
 
     return run(options)
 

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from node.addresses import PeerAddress, any_endpoint, is_loopback, parse_endpoint, parse_key, parse_peer
 from node.cli.layers import config_option, layered
+from node.cli.logs import LogOptions
 from node.cli.options import (
     Place,
     a_path,
@@ -28,10 +28,17 @@ from node.cli.options import command_line as parser_of
 from node.cli.overrides import Override
 from node.cli.parser import NodeParser
 from node.data.in_memory import InMemory
-from node.distribution import NAME
-from node.errors import ConfigError, shown
-from node.logs import LogOptions
 from node.net.tls import tls_option
+from node.system.addresses import (
+    PeerAddress,
+    any_endpoint,
+    is_loopback,
+    parse_endpoint,
+    parse_key,
+    parse_peer,
+)
+from node.system.distribution import NAME
+from node.system.errors import ConfigError, shown
 from node.task.dialect import cells_table
 from node.task.load import built_in_tasks, load_changed_task
 from node.task.sections import BLANK_PERSON, Task

@@ -18,7 +18,7 @@ from node.cli.command import Command
 from node.cli.commands import program
 from node.cli.parser import NodeParser
 from node.cli.sigint import INTERRUPTED, begun
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.catalogue import SCENARIOS, Entry
 from scenarios.data.sources import ALL, data_folder, source
 from scenarios.engines.choice import ENGINES

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from node.data.files.csv_and_parquet import Frame, read_frame
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.data_schema import Schema, schema_rule
 from node.task.load import read_task
 from node.task.sections import Task

@@ -10,7 +10,7 @@ from io import StringIO
 
 from node.cli.commands import COMMANDS
 from node.cli.sigint import INTERRUPTED, SCRIPT
-from node.errors import ConfigError, UserError
+from node.system.errors import ConfigError, UserError
 from website.tables import code, table
 
 

@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.frame.stored import read_result as stored_result
 from scenarios.frame.stored import write_packed
 from website.stored_figures import (

@@ -29,7 +29,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.frame.stored import read_result as stored_result
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")

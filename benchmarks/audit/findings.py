@@ -12,7 +12,7 @@ from benchmarks.audit.shared.findings import SHARED
 from benchmarks.audit.table import FAMILY_ERROR, Audit, audits, fault_figures, row_level, table
 from benchmarks.spec import Figure, Row
 from mechanisms.audits.audit import level
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 
 def findings(only: str | None, parts: Collection[str], quick: bool) -> Iterator[Figure | Row]:

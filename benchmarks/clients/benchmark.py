@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Iterator
 
 from benchmarks.spec import Benchmark, Figure, check_counts
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 REPEATS = 5
 

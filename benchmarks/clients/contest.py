@@ -19,8 +19,8 @@ from torch.nn import functional
 from benchmarks.clients.sequential import train_one_by_one
 from benchmarks.memory.residence import resident_bytes
 from benchmarks.spec import Figure, figure
-from node.errors import UserError
 from node.models import MLP
+from node.system.errors import UserError
 from node.training.trainer import read_vector
 from scenarios.clients.training import LocalTraining, best_block, train_clients
 from scenarios.data.sources import data_folder, load

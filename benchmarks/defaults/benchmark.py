@@ -23,7 +23,7 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 from benchmarks.spec import Benchmark, Row, check_counts
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 if TYPE_CHECKING:
     from benchmarks.defaults.choosing import Validated

@@ -16,7 +16,7 @@ from benchmarks.proposal import propose_task
 from node.api.swarm import Swarm as NodeSwarm
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
-from node.errors import UserError
+from node.system.errors import UserError
 from node.task.load import load_task
 from node.task.sections import Task
 from node.training.figures.metrics import probabilities

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.spec import Benchmark, Row, check_counts
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 TURNS, QUICK_TURNS = 15, 1
 BATCH = 256

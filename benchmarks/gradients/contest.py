@@ -24,7 +24,7 @@ from mechanisms.gradients.layers import add_all, norms_of
 from mechanisms.gradients.objective import Objective
 from mechanisms.gradients.per_example import PerExample
 from mechanisms.gradients.trial import BOOK_KEEPING
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.study.threads import one_thread
 
 ROOT = Path(__file__).resolve().parents[2]

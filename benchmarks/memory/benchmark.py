@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from benchmarks.memory.member import Cell, measure, serve
 from benchmarks.memory.node import PEERS, node_peak
 from benchmarks.spec import Benchmark, Figure, figure
-from node.errors import ConfigError, UserError
+from node.system.errors import ConfigError, UserError
 from protocol.vectors.pieces import WORD_BYTES
 from protocol.wire.limits import MAX_MEMBERS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.memory.residence import OtherPeak
-from node.errors import UserError
+from node.system.errors import UserError
 from node.task.load import load_task
 from node.task.sections import Task
 from scenarios.frame.children import Child, Children, warm_up
@@ -86,7 +86,7 @@ def _run_nodes(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
         for peer, listener in enumerate(sockets):
             options = replace(node_options(plan, peer, endpoints), shard=None, data=data[peer])
             log = plan.peer_folder(peer) / "log.txt"
-            started.append(children.start(f"peer {peer}", log, "node.app:run", options, listener))
+            started.append(children.start(f"peer {peer}", log, "node.app.run:run", options, listener))
             if peak is None:
                 peak = stack.enter_context(OtherPeak(_wait_for_start(started[0], children)))
         _wait_for_end(children)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import resources
 
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 SIZE_AT_MOST_KB = 500.0
 LEAST_PEERS, MOST_PEERS = 3, 64

@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.page.server import Served, node_view, rounds
 from benchmarks.spec import Figure, figure
-from node.errors import UserError
 from node.observe.views import NodeView
+from node.system.errors import UserError
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking")
 PAINT_AT_MOST_S = 1.0

@@ -21,12 +21,12 @@ from statistics import median
 
 from benchmarks.rounds import Endings
 from benchmarks.spec import Figure, figure
-from node.addresses import split_endpoint
-from node.errors import UserError
-from node.logs import Log, LogOptions, logging_to
+from node.cli.logs import Log, LogOptions, logging_to
 from node.observe.log_observer import LogObserver
 from node.runtime.record.events import RoundEnded, RoundStarted
 from node.runtime.record.figures import Record
+from node.system.addresses import split_endpoint
+from node.system.errors import UserError
 from node.task.load import load_task
 from scenarios.swarms.nodes import SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.spec import Benchmark, Row, check_counts
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 NAMES = ("digits", "adult", "adult-few", "mnist-mlp", "mnist-scattering")
 EPSILONS = (1.0, 3.0, 8.0)

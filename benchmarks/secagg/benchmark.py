@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.secagg.cells import CLIP, GLOO, MASKED, PROTOCOLS, RING, Cell, Exponents, Result, exponents
 from benchmarks.secagg.flower import flower_cpu_s
 from benchmarks.spec import Benchmark, Row, check_counts
-from node.errors import ConfigError, UserError
+from node.system.errors import ConfigError, UserError
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.wire.limits import MAX_MEMBERS
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from node.errors import UserError
+from node.system.errors import UserError
 
 _PATIENCE_S = 600.0
 _SCRIPT = """

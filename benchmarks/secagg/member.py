@@ -19,11 +19,11 @@ from typing import Any
 from benchmarks.secagg.cells import CLIP, MASKED, RING, Cell
 from benchmarks.secagg.meter import Meter, cpu_seconds, settle
 from benchmarks.secagg.store import Store
-from node.errors import UserError
 from node.net.reply_path import Back
 from node.net.tls import make_tls
 from node.net.transport import Transport
 from node.runtime.shell import Shell, is_heavy
+from node.system.errors import UserError
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.secagg.cells import GLOO, Cell, Result, RoundCost, Sample
 from benchmarks.secagg.member import Place
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.frame.children import Children, warm_up
 from scenarios.swarms.nodes import endpoints_of, listeners
 

@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from node.addresses import is_loopback, split_endpoint
 from node.net.doors import raise_descriptors
 from node.net.versions import SUBPROTOCOL
+from node.system.addresses import is_loopback, split_endpoint
 
 NICENESS = 19
 MOST_SECONDS = 1200.0

@@ -28,8 +28,8 @@ from benchmarks.memory.residence import cpu_seconds
 from benchmarks.siege.attacker import Force
 from benchmarks.siege.swarm import START_S, Swarm
 from benchmarks.spec import Benchmark, Figure, figure
-from node.addresses import split_endpoint
-from node.errors import ConfigError, UserError
+from node.system.addresses import split_endpoint
+from node.system.errors import ConfigError, UserError
 
 BESIEGED, KILLED = 0, 3
 TURN_S, QUICK_TURN_S = 30.0, 8.0

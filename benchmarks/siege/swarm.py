@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from benchmarks.memory.residence import resident_bytes
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.swarms.nodes import endpoints_of, listeners
 
 NODES = 4

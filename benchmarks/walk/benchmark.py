@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from benchmarks.spec import Benchmark, Row, check_counts
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.frame.children import warm_up
 
 ROWS, QUICK_ROWS = 4000, 1000

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.walk.hospitals import SITES, TARGET, write
 from benchmarks.walk.rows import Hospitals
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.frame.children import Children
 from scenarios.swarms.nodes import endpoints_of, listeners
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from node.cli.command import Command
 from node.cli.commands import task_first, usage
+from node.cli.logs import logging_of
 from node.cli.options import Place, option, reachable_path, repeated, switch
 from node.cli.options import command_line as parser_of
 from node.cli.overrides import Override
 from node.cli.parser import NodeParser
-from node.errors import ConfigError, one_line, shown
-from node.logs import logging_of
 from node.options import NodeOptions, read_kind
+from node.system.errors import ConfigError, one_line, shown
 
 _CALL = (
     "TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)",
@@ -87,7 +87,7 @@ def _read(argv: Sequence[str]) -> AgreeOptions:
 
 
 def _run(options: AgreeOptions) -> int:
-    from node.places import check_places  # noqa: PLC0415 - loads numpy, and what follows torch
+    from node.app.places import check_places  # noqa: PLC0415 - loads numpy, and what follows torch
 
     check_places(options)
     from node.agree.run import agree  # noqa: PLC0415 - loads torch: only once the arguments are checked

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.agree.width import fitted
-from node.data.report import Entry, counted
-from node.errors import UserError
+from node.data.report import Entry
 from node.init.loss_choice import ChosenLoss, loss_for_classes, loss_for_numbers
+from node.system.errors import UserError, counted
 from node.task.agreed_sums import Part, absence_part, array_ranges, class_part, parts, range_of
 from node.task.agreement_noise import give_or_take, is_drowned
 from node.task.data_schema import (

@@ -30,14 +30,14 @@ from node.agree.outcome import Agreed, agreed, totals
 from node.agree.survey import Sums, absent_columns, survey
 from node.agree.task_file import agreed_text
 from node.agree.width import check_narrowing, with_classes
-from node.app import Prepared, run_as
+from node.app.places import allowed, check_others, named_members, nicknames
+from node.app.run import Prepared, run_as
+from node.app.signals import until_done_or_told
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
 from node.data.sources import drawing_of
-from node.errors import ConfigError, UserError, reason, shown
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
-from node.places import allowed, check_others, named_members, nicknames
 from node.runtime.contributions.metric_of_all import NoMetric
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import Uniform
@@ -47,9 +47,9 @@ from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import Alone, End
 from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
 from node.runtime.record.figures import Record
-from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file
+from node.system.errors import ConfigError, UserError, reason, shown
 from node.system.system import SYSTEM, Entropy, System
 from node.task.agreed_sums import parts
 from node.task.agreement_noise import in_rows, is_drowned, noise_in_sum, noise_of

@@ -30,7 +30,7 @@ from node.data.persons import Persons, renumbered
 from node.data.reading import Y, column_names, read_npz, read_table, read_with_schema
 from node.data.sides import RowDraws
 from node.data.text.columns import Floats
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.agreed_sums import array_ranges, class_part, range_of, sums_of
 from node.task.data_schema import (
     ArraySchema,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.data_schema import ClassTarget, Schema, TableSchema
 from node.task.sections import Task
 

@@ -15,10 +15,10 @@ from torch import nn
 from node.api.streams import Reading
 from node.api.thread_runner import Run
 from node.data.in_memory import FrameRows, InMemory, Rows, is_frame, rows_of
-from node.errors import ConfigError, UserError, shown
 from node.net.listening import endpoint_of
 from node.options import ALONE, FIRST_WAIT, NodeOptions, parse_arguments
 from node.runtime.record.figures import Record, Summary
+from node.system.errors import ConfigError, UserError, shown
 from node.task.load import load_task, read_task
 from node.task.sections import Task
 
@@ -68,7 +68,7 @@ class Peer:
 
     >>> Peer("digits")
     Traceback (most recent call last):
-    node.errors.ConfigError: neither is given: --peers HOST:PORT,... or --tracker KEY@URL; give exactly one...
+    node.system.errors.ConfigError: neither is given: --peers HOST:PORT,... or --tracker KEY@URL; ...
     """
 
     def __init__(
@@ -193,7 +193,7 @@ def task_of(task: TaskLike) -> Task:
     20
     >>> task_of({"task": {"name": "mine"}})
     Traceback (most recent call last):
-    node.errors.ConfigError: model.class is missing; allowed: 'package.module:Class'
+    node.system.errors.ConfigError: model.class is missing; allowed: 'package.module:Class'
     """
     match task:
         case Task():

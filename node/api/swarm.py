@@ -14,15 +14,15 @@ from typing import Self
 
 from torch import nn
 
-from node.addresses import parse_peer
 from node.api.peer import TaskLike, close, data_of, finished, numbered, task_of
 from node.api.streams import Reading, Stream
 from node.api.thread_runner import Run
 from node.data.in_memory import InMemory
-from node.errors import ConfigError, UserError
 from node.net.listening import DEFAULT, endpoint_of, listen
 from node.options import ALONE, NodeOptions, parse_arguments
 from node.runtime.record.figures import Record, Summary
+from node.system.addresses import parse_peer
+from node.system.errors import ConfigError, UserError
 from node.task.sections import Task
 from protocol.wire.limits import MAX_MEMBERS
 

@@ -18,13 +18,13 @@ import torch
 from torch import nn
 
 from node.api.streams import Stream
-from node.app import Agreed, prepare, run_as
+from node.app.run import Agreed, prepare, run_as
+from node.app.signals import until_over
 from node.observe.lines import event_texts
 from node.options import NodeOptions
 from node.runtime.engine import Engine
 from node.runtime.record.events import Finished, NodeEvent, RoundEnded, Started
 from node.runtime.record.figures import Record, Summary
-from node.signals import until_over
 
 _LOOK_S = 0.2
 

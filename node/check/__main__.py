@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from node.cli.command import Command
 from node.cli.commands import task_first, usage
-from node.errors import ConfigError, UserError, one_line
 from node.options import NodeOptions, command_line, parse_arguments
+from node.system.errors import ConfigError, UserError, one_line
 
 _CALL = (
     "TASK [--data PATH | --shard I/N] [--peers HOST:PORT,... | --tracker KEY@URL]",

@@ -13,6 +13,8 @@ from torch import nn
 from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.mechanism import Mechanism
 from mechanisms.updates.distributed import DistributedDP
+from node.app.kept_split import SPLIT, kept_split, split_words
+from node.app.places import STEPS, key_path
 from node.check.finding import Finding, Level
 from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all
@@ -21,16 +23,13 @@ from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.files.csv_and_parquet import read_frame
 from node.data.free_text import lost_texts
 from node.data.persons import equal_rows, nearly_equal, renumbered
-from node.data.report import Report, counted
+from node.data.report import Report
 from node.data.sources import Source, read_source
 from node.data.unread import unread_columns
-from node.errors import UserError, shown
-from node.free_memory import free_bytes
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
-from node.places import STEPS, key_path
 from node.runtime.clocks import skew_words
 from node.runtime.contributions.learning import design, make_learning
 from node.runtime.contributions.metric_notes import cost_of_counts
@@ -42,10 +41,11 @@ from node.runtime.privacy.budget import (
     trust_text,
 )
 from node.runtime.privacy.group_guarantees import check_length
-from node.runtime.privacy.kept_split import SPLIT, kept_split, split_words
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import TRACKER
 from node.storage.key_file import read_key
+from node.system.errors import UserError, counted, shown
+from node.system.free_memory import free_bytes
 from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters
 from node.task.sections import BUILT_IN_SOURCES, Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from node.errors import one_line
+from node.system.errors import one_line
 
 Level = Literal["ok", "warning", "problem"]
 

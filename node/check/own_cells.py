@@ -9,8 +9,8 @@ from pathlib import Path
 from node.check.finding import Finding
 from node.data.files.csv_and_parquet import read_frame
 from node.data.files.formats import TABLES, kind_of
-from node.errors import ConfigError, shown
 from node.init.dialect import Unlike, unlike
+from node.system.errors import ConfigError, shown
 from node.task.data_schema import TableSchema
 from node.task.dialect import AS_THE_TASK, OTHER_MARK, Cells, Decimal, cells_text
 from node.task.sections import DataSection

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
-from node.addresses import split_endpoint
-from node.doctor.date_header import ahead_s
-from node.errors import reason
+from node.net.date_header import ahead_s
 from node.net.tls import Dialling, WrongPeer, not_met
+from node.system.addresses import split_endpoint
+from node.system.errors import reason
 
 PATIENCE_S = 3.0
 """Time limit for the connection, and again for the whole answer."""

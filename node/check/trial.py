@@ -22,7 +22,7 @@ from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding
 from node.data.dataset import Dataset
 from node.data.report import TOO_FEW
-from node.errors import shown
+from node.system.errors import shown
 from node.task.data_schema import ClassTarget
 from node.task.sections import Task, TrainSection
 from node.training.build import build_model

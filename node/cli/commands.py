@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from node.cli.sigint import SCRIPT, is_script
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ COMMANDS = (
     Entry("predict", "node.predict.__main__", "predict new rows with the common model"),
     Entry("show", "node.show.__main__", "the page of a run from its folder; compare several runs"),
     Entry("report", "node.report.__main__", "write a run as one HTML file, or as a table"),
-    Entry("key", "node.key", "make a node's key, and print its public half"),
+    Entry("key", "node.key.__main__", "make a node's key, and print its public half"),
     Entry("doctor", "node.doctor.__main__", "examine the way to each peer or to a tracker"),
     Entry("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
     Entry("scenarios", "scenarios.__main__", "run whole swarms on this machine; get data for them"),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from node.cli.sigint import INTERRUPTED
-from node.errors import UserError, one_line, refusal
+from node.system.errors import UserError, one_line, refusal
 
 Complain = Callable[[str, int], None]
 """Reports why a command ends, and its status."""

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from node.cli.options import option, values
 from node.cli.overrides import Override, leaves, parse_override
 from node.cli.parser import NodeParser
-from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
+from node.system.errors import ConfigError, reason, shown
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

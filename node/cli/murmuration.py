@@ -12,7 +12,7 @@ from typing import NoReturn
 from node.cli.commands import COMMANDS, Entry
 from node.cli.error_handling import guarded, print_error
 from node.cli.sigint import SCRIPT, leave
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 
 _HELP = f"""\
 usage: {SCRIPT} COMMAND [ARGUMENT ...]
@@ -60,7 +60,7 @@ def _without_command(argv: Sequence[str], absent: Entry | None) -> int:
             print(help_text())
             return 0 if argv else 2
         case ["--version", *_]:
-            from node.distribution import installed_version  # noqa: PLC0415 - only --version needs it
+            from node.system.distribution import installed_version  # noqa: PLC0415 - only --version needs it
 
             print(f"{SCRIPT} {installed_version() or '(not installed: run from a folder)'}")
             return 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from node.cli.commands import program
 from node.cli.parser import NodeParser, Options
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, reason, shown
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 
 class Options(Protocol):

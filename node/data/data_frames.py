@@ -22,7 +22,7 @@ from node.data.in_memory import FrameRows, InMemory, Rows
 from node.data.remedies import other_class
 from node.data.sides import RowDraws
 from node.data.text.columns import words_of
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, reason, shown
 from node.task.data_schema import ClassTarget, TableSchema
 from node.task.dialect import PLAIN
 from node.task.sections import Task

@@ -16,10 +16,10 @@ import torch
 from node.data import partition
 from node.data.in_memory import FrameRows, InMemory, Rows
 from node.data.persons import chosen_rows, renumbered
-from node.data.report import TOO_FEW, Report, counted
+from node.data.report import TOO_FEW, Report
 from node.data.sides import NOT_DRAWN, Split, held_back
 from node.data.sources import Source, drawing_of, read_source, source_of
-from node.errors import ConfigError, one_line, shown
+from node.system.errors import ConfigError, counted, one_line, shown
 from node.task.data_schema import ClassTarget, NumberTarget, Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
 

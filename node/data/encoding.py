@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from node.data.files.csv_and_parquet import Frame, fail
 from node.data.persons import Persons
 from node.data.remedies import other_class
-from node.data.report import Entry, counted
+from node.data.report import Entry
 from node.data.sides import Draws
 from node.data.swaps import Seen, swapped
 from node.data.text.cells import a_number, is_word, number, number_reader, without_sign
 from node.data.text.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
 from node.data.text.shapes import shapes_of
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import (
     ArraySchema,
     BooleanColumn,

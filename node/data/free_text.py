@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from node.data.files.csv_and_parquet import Frame
 from node.data.text.columns import Words, is_text, raw_words
-from node.errors import shown
+from node.system.errors import shown
 
 _LEAST_ROWS = 20
 _DIFFERENT = 0.5

@@ -19,9 +19,9 @@ from PIL import Image, ImageOps
 from node.data.encoding import Encoded, check_size, class_counts, standardise
 from node.data.persons import refuse_persons
 from node.data.remedies import other_class
-from node.data.report import Entry, counted
+from node.data.report import Entry
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, counted, reason, shown
 from node.task.data_schema import ArraySchema, ClassTarget
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from node.data.persons import Persons, refuse_persons
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.data.text.cells import FINITE, no_numbers
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, reason, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.data.sides import Draws, RowDraws
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 
 Numbers = NDArray[np.int64]
 

@@ -36,7 +36,7 @@ from node.data.report import Entry
 from node.data.sides import NOT_DRAWN, RowDraws
 from node.data.text.cells import number
 from node.data.text.columns import words_of
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.data_schema import ArraySchema, ClassTarget, Schema, TableSchema
 
 X, Y = "x", "y"

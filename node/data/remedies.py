@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from node.errors import shown
+from node.system.errors import shown
 
 
 def without_columns(missing: Sequence[str], header: Sequence[str]) -> str:

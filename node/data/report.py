@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from node.errors import one_line
+from node.system.errors import one_line
 
 TOO_FEW = "too few rows to validate"
 _WIDEST = 60
@@ -43,8 +43,3 @@ class Report:
 def _cut(text: str) -> str:
     line = one_line(text)
     return line if len(line) <= _WIDEST else line[: _WIDEST - 3] + "..."
-
-
-def counted(count: int, what: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count} {what}" + ("" if count == 1 else "s")

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from node.data.files.numeric_tables import read_table
 from node.data.in_memory import InMemory, Rows
 from node.data.persons import Persons
-from node.data.report import Entry, Report, counted
+from node.data.report import Entry, Report
 from node.data.sides import Draws, RowDraws
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import ArraySchema, ClassTarget, Schema, TableSchema
 from node.task.dialect import Cells, cells_text, described
 from node.task.sections import Task

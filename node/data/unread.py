@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from node.data.files.csv_and_parquet import read_header
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.data_schema import TableSchema
 
 

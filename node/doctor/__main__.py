@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from node.addresses import PeerAddress
 from node.cli.command import Command
 from node.cli.options import DEBUG, chosen, option, switch, whole
 from node.cli.options import command_line as parser_of
 from node.cli.parser import NodeParser
 from node.cli.sigint import begun
-from node.data.report import counted
-from node.errors import ConfigError
 from node.net.tls import tls_option
 from node.options import peers_of, tracker_of
+from node.system.addresses import PeerAddress
+from node.system.errors import ConfigError, counted
 
 _DESCRIPTION = """\
 Examines the way from this machine to each peer, or to a tracker: does the name resolve, does the port accept

@@ -18,15 +18,15 @@ from contextlib import suppress
 from aiohttp import ClientError, ClientSession
 from cryptography import x509
 
-from node.addresses import PeerAddress
 from node.doctor.finding import Column, Examined, Finding
 from node.doctor.judge import between, clock, is_healthy, round_trip, state, throughput, upload
 from node.doctor.reach import Address, look_up, reach
 from node.doctor.requests import HEALTH, READY, Answer, Way
-from node.errors import one_line, reason
 from node.net.dialling import CONNECT_CAP_S, connect, meet, new_client
 from node.net.tls import Dialling, WrongPeer, make_dialling, url, vouched_for
 from node.net.versions import OtherVersion
+from node.system.addresses import PeerAddress
+from node.system.errors import one_line, reason
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.wire.handshake import NONCE_BYTES
 from protocol.wire.ids import Key

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from node.doctor.finding import Column, Finding
 from node.doctor.reach import milliseconds
 from node.doctor.requests import Answer
-from node.errors import one_line, shown
 from node.net.doors import BODY_LEAST_BYTES_PER_S
 from node.runtime.slow_upload import sent_bytes, slow_upload_text
+from node.system.errors import one_line, shown
 from node.task.sections import AggregationSection
 from protocol.swarm.meeting.clock_skew import TOLERANCE_S
 

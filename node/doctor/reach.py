@@ -8,11 +8,11 @@ import socket
 import urllib.request
 from collections.abc import Sequence
 
-from node.addresses import is_loopback, join_endpoint, split_endpoint
 from node.doctor.finding import Finding
-from node.errors import UserError, reason
 from node.net.dialling import CONNECT_CAP_S
 from node.net.listening import listen
+from node.system.addresses import is_loopback, join_endpoint, split_endpoint
+from node.system.errors import UserError, reason
 
 Address = tuple[str, int]
 """A numeric address and a port."""

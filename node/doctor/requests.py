@@ -11,7 +11,7 @@ from statistics import median
 
 from aiohttp import ClientSession, StreamReader
 
-from node.doctor.date_header import ahead_s
+from node.net.date_header import ahead_s
 
 HEALTH, READY = "/healthz", "/readyz"
 LARGEST_PART = "/page/uPlot.iife.min.js"

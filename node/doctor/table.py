@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from node.doctor.finding import COLUMNS, Examined, Level
-from node.errors import one_line
 from node.runtime.clocks import THIS_MACHINE, wrong_clocks
+from node.system.errors import one_line
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from node.cli.command import Command
-from node.errors import one_line
 from node.init.options import InitOptions, command_line, parse_init
+from node.system.errors import one_line
 
 
 def _run(options: InitOptions) -> int:

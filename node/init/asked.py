@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from node.cli.options import option, repeated
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.dialect import (
     BELOW,
     DATE_ORDERS,

@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from node.data.files.csv_and_parquet import Frame
-from node.data.report import counted
 from node.data.text.cells import MISSING_WORDS, is_word, number_reader, without_sign
 from node.data.text.columns import is_text, truth, words_of
 from node.data.text.dates import days, hours
 from node.data.text.shapes import Shapes, either_in, shapes_of, unit_after
-from node.errors import shown
 from node.init.asked import NONE, NOTHING_ASKED, USUAL_ENCODING, Asked
+from node.system.errors import counted, shown
 from node.task.data_schema import TableSchema
 from node.task.dialect import (
     A_MARK,

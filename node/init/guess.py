@@ -16,15 +16,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from node.data.files.csv_and_parquet import Frame
-from node.data.report import Entry, counted
+from node.data.report import Entry
 from node.data.text.cells import a_number, number
 from node.data.text.columns import Floats, Words, parsed, reader_of, truth, with_value, words_of
 from node.data.text.dates import day_reader, hours
 from node.data.text.shapes import OTHER_MARKS, odd_number, shapes_of
-from node.errors import ConfigError, shown
 from node.init.counts import COUNT_REMARK, are_whole, count_scale, is_count
 from node.init.dialect import Found
 from node.init.spellings import alike, named
+from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import (
     MOST_CLASSES,
     BooleanColumn,

@@ -14,14 +14,14 @@ from node.data.files.npz import finite, labels, read_arrays
 from node.data.free_text import lost_texts
 from node.data.images import list_folder, size_of
 from node.data.reading import X, Y, label_word
-from node.data.report import Entry, Report, counted
-from node.errors import ConfigError, shown
+from node.data.report import Entry, Report
 from node.init.asked import NOTHING_ASKED, Asked
 from node.init.counts import COUNT_REMARK, are_whole, count_scale, is_count
 from node.init.dialect import find_dialect
 from node.init.guess import TargetKind, array_scales, classes_of, understand
 from node.init.person import PersonColumn, person_column, unnamed
 from node.init.survival import survival_remark
+from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
 from node.task.scaling import Scale, Scaling
 

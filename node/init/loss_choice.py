@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from node.errors import shown
+from node.system.errors import shown
 from node.task.data_schema import ClassTarget, NumberTarget, Target
 
 RARE = 0.8

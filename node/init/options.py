@@ -12,8 +12,8 @@ from node.cli.options import chosen, option, part, reachable_path, repeated, swi
 from node.cli.options import command_line as parser_of
 from node.cli.parser import NodeParser
 from node.data.text.cells import number
-from node.errors import ConfigError, shown
 from node.init.asked import NONE, Asked
+from node.system.errors import ConfigError, shown
 from node.task.dialect import MOST_WORDS
 from node.task.shared_noise_keys import DISTRIBUTED
 from protocol.wire.limits import MAX_MEMBERS

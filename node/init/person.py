@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from node.data.files.csv_and_parquet import Frame, fail
 from node.data.remedies import without_columns
 from node.data.text.columns import Words, words_of
-from node.errors import ConfigError, shown
 from node.init.asked import NONE
+from node.system.errors import ConfigError, shown
 from node.task.dialect import Dialect
 
 _WHO = (

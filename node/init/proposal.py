@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from mechanisms.accounting.ledger import sampled_noise_multiplier
 from mechanisms.updates.distributed import charged_steps
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.data_schema import ArraySchema, ClassTarget, Schema
 from node.task.plain_defaults import plain_defaults, power_of_two
 from node.task.sections import AgreementSection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from node.errors import shown
+from node.system.errors import shown
 
 _SEXES = tuple(
     frozenset(words.split(" "))

@@ -8,8 +8,8 @@ import numpy as np
 
 from node.data.files.csv_and_parquet import Frame
 from node.data.text.columns import parsed, reader_of, words_of
-from node.errors import shown
 from node.init.dialect import Found
+from node.system.errors import shown
 
 _EVENT = re.compile(
     r"(?i)event|death|died|dead|deceased|censor|relaps|recurr|progress|vital|exitus|ereignis|(^|[^a-z])tod|todes"

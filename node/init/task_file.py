@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from node.errors import one_line
 from node.init.guess import LEAST_ROWS
 from node.init.loss_choice import BALANCED, ChosenLoss
 from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training
+from node.system.errors import one_line
 from node.task.data_schema import (
     ArraySchema,
     ClassTarget,

@@ -13,7 +13,6 @@ from node.cli.sigint import begun
 from node.data.dataset import Dataset, own_rows
 from node.data.persons import equal_rows
 from node.data.sources import read_source
-from node.errors import ConfigError, reason, shown
 from node.init.counts import WHY
 from node.init.look import Look
 from node.init.loss_choice import BALANCED, ChosenLoss, loss_for_rows
@@ -34,6 +33,7 @@ from node.init.proposal import (
 from node.init.rate_search import searched_rate
 from node.init.task_file import MARK, Proposal, task_text
 from node.runtime.contributions.learning import design
+from node.system.errors import ConfigError, reason, shown
 from node.task.agreement_noise import give_or_take, is_drowned, noise_in_sum, noise_of
 from node.task.load import read_task
 from node.task.plain_defaults import optimizer_of_a_rare_class

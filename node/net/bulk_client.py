@@ -15,10 +15,10 @@ from typing import cast
 
 import h11
 
-from node.addresses import parse_endpoint, split_endpoint
-from node.errors import ConfigError
 from node.net.aborting import abort
 from node.net.tls import Tls, WrongPeer
+from node.system.addresses import parse_endpoint, split_endpoint
+from node.system.errors import ConfigError
 from node.system.streams import KERNEL, Streams
 from protocol.wire import codec
 from protocol.wire.ids import Key

@@ -22,13 +22,13 @@ from aiohttp import (
     WSServerHandshakeError,
 )
 
-from node.addresses import parse_endpoint
-from node.errors import ConfigError
 from node.net.bulk_client import Pass
 from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES
 from node.net.stream_connector import StreamConnector
 from node.net.tls import Dialling, Tls, WrongPeer, not_met
 from node.net.versions import UNNAMED, UPGRADE_REQUIRED, OtherVersion, difference, of_answer, subprotocol
+from node.system.addresses import parse_endpoint
+from node.system.errors import ConfigError
 from node.system.streams import KERNEL, Streams
 from node.system.system import SYSTEM, System
 from protocol.adaptive_timeouts import Pace

@@ -37,12 +37,12 @@ from typing import cast
 
 from aiohttp import web
 
-from node.free_memory import give_back
 from node.net.aborting import abort
 from node.net.rooms import Bound, Room
 from node.net.tickets import Tickets
 from node.net.traffic import Counts
 from node.net.versions import Look, nowhere
+from node.system.free_memory import give_back
 from node.system.streams import BoundAddress, Incoming, Listener
 from node.system.system import SYSTEM, System
 

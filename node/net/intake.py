@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from node.logs import Log
+from node.cli.logs import Log
 from node.net.reply_path import Back
 from node.net.traffic import Counts, phase_of
 from node.system.system import SYSTEM, Tap

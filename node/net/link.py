@@ -21,7 +21,6 @@ from typing import Protocol
 
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
-from node.errors import one_line
 from node.net.bulk_client import Answer, BulkClient, Kind
 from node.net.dialling import CLOSE_S, CONNECT_CAP_S, Opened
 from node.net.intake import SMALL_BYTES, Intake, log
@@ -31,6 +30,7 @@ from node.net.resending import AGAIN_FOR_S, KEPT_FRAMES, Kept, Outgoing
 from node.net.tls import Tls
 from node.net.traffic import Counts, Uploads
 from node.system.clock import Clock
+from node.system.errors import one_line
 from node.system.streams import Streams
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.meeting.discovery import NOBODY_LISTENS

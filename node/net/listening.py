@@ -7,8 +7,8 @@ import os
 import socket
 from collections.abc import Iterable
 
-from node.addresses import PeerAddress, join_endpoint, split_endpoint
-from node.errors import ConfigError, UserError, reason
+from node.system.addresses import PeerAddress, join_endpoint, split_endpoint
+from node.system.errors import ConfigError, UserError, reason
 from node.system.streams import BoundAddress
 
 BACKLOG = 512

@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from node.addresses import is_loopback
 from node.cli.options import option
+from node.system.addresses import is_loopback
 from protocol.crypto.node_key import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting.discovery import OTHER_KEY, UNDER_TLS, WITHOUT_TLS

@@ -15,13 +15,13 @@ from itertools import count
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
-from node.errors import reason
 from node.net.doors import Doors
 from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, SMALL_BYTES, Intake, log
 from node.net.outbox import Budget, Outbox
 from node.net.reply_path import NO_WAY_BACK, Back, Nowhere
 from node.net.traffic import Counts, phase_of
 from node.net.versions import subprotocol
+from node.system.errors import reason
 from node.system.system import SYSTEM, Entropy, System, Tap
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError, TooEarly

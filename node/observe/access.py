@@ -14,9 +14,9 @@ from pathlib import Path
 
 from aiohttp import HttpVersion11, web
 
-from node.addresses import is_loopback, join_endpoint, parse_key, split_endpoint
-from node.errors import ConfigError
 from node.storage.key_file import read_secret, write_secret
+from node.system.addresses import is_loopback, join_endpoint, parse_key, split_endpoint
+from node.system.errors import ConfigError
 from node.system.system import SYSTEM, System
 
 TOKEN_BYTES = 32

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from node.data.report import counted
-from node.nicknames import DIGITS
 from node.runtime.privacy.budget import ledger_text
 from node.runtime.record import events
 from node.runtime.record.events import NodeEvent
 from node.runtime.record.figures import Record, Summary
 from node.runtime.record.own_figures import NONE_KNOWN, NOT_COVERED, OwnFigures
+from node.storage.nicknames import DIGITS
+from node.system.errors import counted
 from node.training.figures.metric_words import swarm_text
 from protocol.actions import Reason
 

@@ -11,12 +11,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from node.data.report import counted
 from node.observe.lines import alone_text, summary_text
 from node.runtime.record import events
 from node.runtime.record.events import NodeEvent
 from node.runtime.record.figures import Record
 from node.runtime.snapshot import Snapshot, Take
+from node.system.errors import counted
 from node.training.figures.metric_words import METRIC_NAMES, value_text
 from protocol.actions import FOLLOWED
 

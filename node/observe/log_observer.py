@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from node.logs import Log
+from node.cli.logs import Log
 from node.observe.journal import PAGE
 from node.observe.lines import alone_text, event_values
 from node.runtime.clocks import THIS_MACHINE

@@ -21,13 +21,13 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from node.distribution import installed_version
 from node.net.routes import Shared
 from node.observe.access import Access
 from node.observe.views import NodeView, TrackerView
 from node.runtime.record.events import NodeEvent, RoundEnded
 from node.runtime.record.fields import scraped
 from node.runtime.record.figures import Record
+from node.system.distribution import installed_version
 from protocol.actions import Reason
 from protocol.swarm.inspection import Contact
 from protocol.wire.messages import Group, Message, Refused

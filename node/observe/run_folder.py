@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from node.errors import ConfigError, UserError, one_line, reason
 from node.observe.history_reader import Rounds
 from node.observe.kept_view import EVERY_S, VERSION
 from node.observe.views import NodeView
 from node.runtime.record.figures import AGGREGATED, Record
 from node.storage.folder_lock import HISTORY, MODELS, SUMMARY, VIEW
 from node.storage.plain import restored
+from node.system.errors import ConfigError, UserError, one_line, reason
 
 MODEL = MODELS[0]
 MAX_FILE_BYTES = 8_000_000

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from node.cli.command import command
 from node.cli.options import DEBUG, option, reachable_path, switch
 from node.cli.sigint import begun
-from node.errors import ConfigError, one_line, reason, shown
 from node.options import cells_option
 from node.storage.whole_files import ANYBODYS, begins_with, replace_file
+from node.system.errors import ConfigError, one_line, reason, shown
 
 if TYPE_CHECKING:  # loads torch
     from node.training.trainer import Evaluation

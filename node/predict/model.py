@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from node.data.dataset import target_words
-from node.errors import ConfigError, shown
 from node.predict.rows import GivenRows
+from node.system.errors import ConfigError, shown
 from node.task.data_schema import NumberTarget
 from node.task.import_path import told
 from node.task.load import read_kept_task

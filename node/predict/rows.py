@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from node.data.files.npz import array_names, finite, read_arrays
 from node.data.files.numeric_tables import read_table
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.sections import Task
 
 _WITHOUT_TARGETS = "x"

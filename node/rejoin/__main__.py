@@ -9,7 +9,7 @@ from pathlib import Path
 from node.cli.command import command
 from node.cli.options import DEBUG, option, reachable_path, repeated, switch
 from node.cli.sigint import begun
-from node.errors import one_line
+from node.system.errors import one_line
 
 _DESCRIPTION = """\
 For the owner of a stopped node whose swarm waits for somebody. Without --gone: shows who decides on the next

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgpack
 
-from node.errors import ConfigError, shown
 from node.storage.database import Database, Fact
 from node.storage.folder_lock import STATE
 from node.storage.state import base_in, gone_in, line_in
+from node.system.errors import ConfigError, shown
 from protocol.quorum.electorate import Electorate
 from protocol.wire import codec
 from protocol.wire.endpoints import is_canonical

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from node.cli.options import reachable_path
-from node.data.report import counted
-from node.errors import ConfigError, UserError
 from node.rejoin.electors import (
     KEY_DIGITS,
     KnownElectors,
@@ -19,6 +17,7 @@ from node.rejoin.electors import (
 )
 from node.runtime.waiting import command
 from node.storage.folder_lock import STATE, Lock
+from node.system.errors import ConfigError, UserError, counted
 from protocol.wire.messages import Base
 
 NONE = "none"

@@ -8,7 +8,7 @@ from pathlib import Path
 from node.cli.command import command
 from node.cli.options import DEBUG, FOLDERS, argument, option, reachable_path, switch
 from node.cli.sigint import begun
-from node.errors import one_line
+from node.system.errors import one_line
 
 _DESCRIPTION = """\
 Writes what the page of a run shows into one HTML file that loads nothing else and can be mailed. Several

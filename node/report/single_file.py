@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
-from node.errors import UserError
 from node.observe.comparison import compared, thinned
 from node.observe.page import FRONT, KINDS, PARTS, asset
 from node.observe.views import NodeView, document, script_json
+from node.system.errors import UserError
 from protocol.actions import FOLLOWED
 
 MAX_BYTES = 1_500_000

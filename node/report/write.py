@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from node.errors import ConfigError, one_line, reason, shown
 from node.observe.run_folder import RunFolder, found_runs
 from node.report.single_file import MARK, single_file
 from node.report.tables import TableRows, as_csv, as_parquet, table
 from node.storage.whole_files import ANYBODYS, begins_with, replace_file
+from node.system.errors import ConfigError, one_line, reason, shown
 
 NAME = "report.html"
 TABLES: Mapping[str, Callable[[TableRows], bytes]] = {"--csv": as_csv, "--parquet": as_parquet}

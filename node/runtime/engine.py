@@ -19,7 +19,6 @@ from functools import partial
 from typing import TypeVar
 
 from mechanisms.mechanism import Mechanism, Memory
-from node.errors import ConfigError, UserError
 from node.net.link import BULK_TIMEOUT_S
 from node.net.tls import Tls
 from node.net.transport import Transport
@@ -57,6 +56,7 @@ from node.runtime.waiting import names_of, without_text
 from node.storage.records import Ended, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
+from node.system.errors import ConfigError, UserError
 from node.system.system import SYSTEM, System
 from node.training.alone import LoneTraining, yield_to_others
 from node.training.trainer import Diverged, Interrupted, Learner

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.addresses import PeerAddress, parse_peer
-from node.errors import ConfigError, reason
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import replace_file
+from node.system.addresses import PeerAddress, parse_peer
 from node.system.disk import DISK, Disk
+from node.system.errors import ConfigError, reason
 from protocol.wire.ids import Key
 
 _MOST_BYTES = 64 * 1024

@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
-from node.nicknames import Nicknames
 from node.runtime.clocks import THIS_MACHINE, ClockNotices
 from node.runtime.record.events import Noticed
 from node.runtime.waiting import absent, waiting_text, who
+from node.storage.nicknames import Nicknames
 from node.task.parameters import describe_difference
 from protocol.actions import Fatal, Fault, News, Note, Notice, Strike, TakenIn, Waiting
 from protocol.swarm.inspection import Picture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from node.nicknames import NO_NICKNAMES, Nicknames
+from node.storage.nicknames import NO_NICKNAMES, Nicknames
 from node.task.sections import AggregationSection, StepPlan
 from protocol.wire.messages import Base
 

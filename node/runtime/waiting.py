@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from node.nicknames import Nicknames
+from node.storage.nicknames import Nicknames
 from protocol.actions import Elector
 from protocol.swarm.meeting.patience import PATIENT_S
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose

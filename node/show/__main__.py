@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.addresses import any_endpoint, is_loopback
 from node.cli.command import command
 from node.cli.options import DEBUG, FOLDERS, argument, option, reachable_path, switch
 from node.cli.sigint import begun
-from node.errors import ConfigError, one_line, shown
+from node.system.addresses import any_endpoint, is_loopback
+from node.system.errors import ConfigError, one_line, shown
 
 _DESCRIPTION = """\
 Serves the page of a run from its folder: of one that is over, or of one that still runs. Several folders are

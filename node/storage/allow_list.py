@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from node.addresses import parse_key
-from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
+from node.system.addresses import parse_key
+from node.system.errors import ConfigError, reason, shown
 
 
 def read_allow_list(path: Path) -> frozenset[bytes]:

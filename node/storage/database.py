@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from node.errors import ConfigError, UserError, database_advice, reason
 from node.storage.whole_files import sync, whole
 from node.system.disk import DISK, Disk
+from node.system.errors import ConfigError, UserError, database_advice, reason
 
 Fact = str | int | bytes | None
 

@@ -17,11 +17,11 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from node.errors import ConfigError, UserError, reason
 from node.storage.locks import lock
 from node.storage.spend_file import SUFFIX, spend_path
 from node.storage.whole_files import OWNERS_FOLDER, own_file, sync, tidy
 from node.system.disk import DISK, Disk
+from node.system.errors import ConfigError, UserError, reason
 
 KEY = "node.key"
 HISTORY = "history.jsonl"

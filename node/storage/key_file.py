@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from node.addresses import parse_key
-from node.errors import ConfigError, reason
 from node.storage.locks import lock
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import new_file
+from node.system.addresses import parse_key
 from node.system.disk import DISK, Disk
+from node.system.errors import ConfigError, reason
 from node.system.system import SYSTEM, Entropy
 from protocol.crypto.node_key import KEY_BYTES, NodeKey
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from node.errors import UserError, reason
+from node.system.errors import UserError, reason
 
 if TYPE_CHECKING:
     from _typeshed import HasFileno

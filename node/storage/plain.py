@@ -14,7 +14,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from node.errors import shown
+from node.system.errors import shown
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -36,10 +36,10 @@ from mechanisms.accounting.ledger import (
     terms_to_text,
     to_text,
 )
-from node.errors import ConfigError, UserError, reason
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import sync
 from node.system.disk import DISK, Disk
+from node.system.errors import ConfigError, UserError, reason
 from protocol.wire.messages import Key, Sid
 
 SUFFIX = ".spent"

@@ -45,7 +45,6 @@ from mechanisms.accounting.ledger import (
 )
 from mechanisms.accounting.terms import UNKNOWN, unknown_terms
 from mechanisms.mechanism import Memory
-from node.errors import ConfigError
 from node.storage.database import Database, Fact, create_database
 from node.storage.folder_lock import STATE, SUMMARY
 from node.storage.piece_file import PieceFile
@@ -54,6 +53,7 @@ from node.storage.spend_file import Charge, SpendFile
 from node.storage.vector_files import Floats, VectorFiles
 from node.storage.whole_files import OWNERS_FOLDER, sync
 from node.system.disk import DISK, Disk
+from node.system.errors import ConfigError
 from protocol.actions import OpenVote
 from protocol.quorum.electorate import Electorate
 from protocol.quorum.lineage import FIRST, Line

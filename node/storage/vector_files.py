@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from node.errors import UserError
 from node.storage.whole_files import OWNERS_FOLDER, replace_file, sync
 from node.system.disk import DISK, Disk
+from node.system.errors import UserError
 
 Floats = NDArray[np.float32]
 _SUFFIX = ".f32"

@@ -1,1 +1,1 @@
-"""What a node needs of its computer: clocks, streams, disk and randomness, each behind one seam."""
+"""What a node needs of its computer, each behind one seam; and errors that tell its user one line."""

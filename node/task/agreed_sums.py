@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.data_schema import (
     ArraySchema,
     BooleanColumn,

@@ -7,7 +7,7 @@ import math
 from mechanisms.mechanism import Mechanism, Unprotected
 from mechanisms.record_sums import RecordSums, record_sums
 from mechanisms.units import PERSON_AGREED, RECORD_AGREED
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.agreed_sums import norm
 from node.task.data_schema import Schema
 from node.task.sections import Task

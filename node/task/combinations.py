@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.data_schema import NumberTarget, TableSchema
 from node.task.round_length import check_length
 from node.task.sections import COUNTED_WITH_NOISE, COUNTS, EVERY, METRIC_SHARE

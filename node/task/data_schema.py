@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Literal
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.dialect import (
     DATE_ORDERS,
     DECIMALS,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.rules import Rule, choice, key, read_section, text, unique_texts
 
 Decimal = Literal["point", "comma"]

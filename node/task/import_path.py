@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import reduce
 
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, reason, shown
 
 
 def import_object(path: str) -> object:

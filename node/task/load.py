@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from node.cli.overrides import Override, apply_override, parse_override
-from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
+from node.system.errors import ConfigError, reason, shown
 from node.task.combinations import check_cells, check_combinations
 from node.task.dialect import cells_rule
 from node.task.privacy_off import privacy_note, without_noise

@@ -8,7 +8,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
-from node.errors import one_line
+from node.system.errors import one_line
 from node.task.data_schema import agreed_schema
 from node.task.round_length import replaced_length
 from node.task.rules import shared_values

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from math import prod
 from typing import Any
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.plain_defaults import plain_defaults
 from node.task.rules import read_section
 from node.task.sections import DataSection, TrainSection

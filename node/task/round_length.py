@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 
 if TYPE_CHECKING:
     from node.task.sections import Task, TrainSection

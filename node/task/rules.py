@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

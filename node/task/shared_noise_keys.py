@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.round_length import replaced_length
 from node.task.step_defaults import step_defaults
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from node.cli.command import Command
-from node.logs import logging_of
+from node.cli.logs import logging_of
 from node.tracker.options import TrackerOptions, command_line, parse_arguments
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from node.addresses import any_endpoint, is_loopback
 from node.cli.layers import config_option, layered
+from node.cli.logs import LogOptions
 from node.cli.options import Place, a_path, option, part, switch, whole
 from node.cli.options import command_line as parser_of
 from node.cli.parser import NodeParser
-from node.errors import ConfigError, shown
-from node.logs import LogOptions
 from node.net.tls import tls_option
+from node.system.addresses import any_endpoint, is_loopback
+from node.system.errors import ConfigError, shown
 from protocol.wire.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\

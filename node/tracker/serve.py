@@ -8,9 +8,8 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+from node.cli.logs import Log
 from node.cli.sigint import begun
-from node.logs import Log
-from node.named_electors import file_beside, read_named, write_named
 from node.net.listening import endpoint_of, listen
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
@@ -31,6 +30,7 @@ from node.storage.allow_list import read_allow_list
 from node.storage.key_file import own_key
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
+from node.tracker.named_electors import file_beside, read_named, write_named
 from node.tracker.options import TrackerOptions
 from protocol.actions import Action, Named, Notice, Send
 from protocol.crypto.node_key import NodeKey

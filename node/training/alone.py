@@ -19,8 +19,8 @@ from pathlib import Path
 import torch
 
 from node.data.dataset import Dataset
-from node.errors import UserError
 from node.system.clock import Clock
+from node.system.errors import UserError
 from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
 from node.training.build import build_model

@@ -12,7 +12,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from mechanisms.gradients.side_effects import in_eval_mode
 from node.data.dataset import Dataset
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.import_path import import_class, told
 from node.task.sections import ModelSection, Task
 from node.training.initial_weights import load_weights

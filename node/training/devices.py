@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import torch
 
-from node.addresses import is_loopback, split_endpoint
-from node.errors import ConfigError, UserError, reason
+from node.system.addresses import is_loopback, split_endpoint
+from node.system.errors import ConfigError, UserError, reason
 
 
 def find_device(asked: str) -> torch.device:

@@ -17,8 +17,8 @@ from torch import nn
 
 from mechanisms.gradients.row_outputs import RowOutputs
 from mechanisms.gradients.side_effects import NotByRow, in_eval_mode
-from node.errors import ConfigError, shown
 from node.storage.whole_files import replace_file
+from node.system.errors import ConfigError, shown
 from node.training.parameter_scope import digest_of, plain_tensors
 
 _ROWS, _PROBED = 256, 8  # rows in a batch; rows whose features are part of the digest

@@ -28,7 +28,7 @@ from mechanisms.gradients.stand_ins import choose_draw
 from mechanisms.gradients.trial import BOOK_KEEPING
 from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
-from node.errors import ConfigError, reason
+from node.system.errors import ConfigError, reason
 from node.task.shared_noise_keys import DISTRIBUTED
 from node.training.batch_norm import BatchNorms
 

@@ -12,8 +12,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
+from node.system.errors import ConfigError, reason, shown
 from node.task.sections import ModelSection
 from node.training.parameter_scope import plain_tensors
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from node.errors import shown
+from node.system.errors import shown
 from node.training.batch_norm import BatchNorms
 from node.training.parameter_scope import plain_tensors
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.import_path import import_object, told
 from node.task.sections import COUNTS, TrainSection
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from node.errors import ConfigError, UserError, reason, shown
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import whole
+from node.system.errors import ConfigError, UserError, reason, shown
 from node.task.rules import toml_name
 from node.task.sections import Task
 from node.task.shared_noise_keys import readable

@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.sgd import sgd
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.import_path import import_class, told
 from node.task.sections import TrainSection
 

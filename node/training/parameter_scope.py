@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import nn
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 
 
 def matching(model: nn.Module, pattern: str) -> list[tuple[str, nn.Parameter]]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from node.errors import ConfigError, UserError, shown
+from node.system.errors import ConfigError, UserError, shown
 from node.task.import_path import import_object, told
 from node.task.sections import TrainSection
 

@@ -19,7 +19,7 @@ from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SystemWords, Words
 from node.data.dataset import Dataset
-from node.errors import UserError
+from node.system.errors import UserError
 from node.task.sections import StepPlan, Task
 from node.training.gradient_steps import SharedSteps
 from node.training.local_tensors import Array

@@ -22,8 +22,8 @@ from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SystemWords, Words
 from node.data.dataset import Dataset
-from node.errors import UserError, reason
 from node.system.clock import CLOCK, Clock
+from node.system.errors import UserError, reason
 from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms

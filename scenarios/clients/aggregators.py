@@ -20,7 +20,7 @@ from mechanisms.servers.server import (
     client_count,
     fixed_sample,
 )
-from node.errors import shown
+from node.system.errors import shown
 from node.task.import_path import import_object
 from scenarios.clients.choices import MechanismChoice
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, reason, shown
 from node.task.import_path import import_class
 from scenarios.clients.poisons import Attackers, Floats, Labels
 

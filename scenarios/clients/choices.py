@@ -16,7 +16,7 @@ from mechanisms.noise.clipping import clip_rows
 from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.servers.server import Federation, ServerMechanism
 from node.data.partition import RowNumbers
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, reason, shown
 from node.task.import_path import import_class
 from scenarios.data import partitions
 from scenarios.data.dataset import Dataset

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Labels
-from node.errors import ConfigError, reason
+from node.system.errors import ConfigError, reason
 from scenarios.data.dataset import Dataset
 
 if TYPE_CHECKING:

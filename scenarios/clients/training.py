@@ -23,7 +23,7 @@ from torch import nn
 from mechanisms.arguments import at_least_zero, count, positive
 from mechanisms.gradients.objective import Loss
 from node.data.partition import RowNumbers
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.sections import TrainSection
 from scenarios.clients.gradients import Gradients, Part, Whole
 

@@ -17,7 +17,7 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.server import Federation, Indices, Labels, ServerMechanism
 from node.data import dataset as node_data
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.sections import ModelSection, TrainSection
 from node.training.build import build
 from node.training.trainer import read_vector, shapes

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from node.errors import reason
+from node.system.errors import reason
 from scenarios.data.dataset import UNREADABLE, Damaged, Dataset, Integers
 
 CIFAR_FILE = "cifar10/cifar-10-binary.tar.gz"

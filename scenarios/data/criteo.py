@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from node.errors import reason, shown
+from node.system.errors import reason, shown
 from scenarios.data.dataset import UNREADABLE, Damaged
 
 FILES = ("criteo/train.tsv.gz", "criteo/dev.tsv.gz", "criteo/test.tsv.gz")

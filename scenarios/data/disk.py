@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from node.errors import UserError, reason
+from node.system.errors import UserError, reason
 
 
 def megabytes(size_bytes: int) -> str:

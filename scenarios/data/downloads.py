@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.progress import TransferSpeedColumn as SpeedColumn
 
-from node.errors import UserError, reason
+from node.system.errors import UserError, reason
 from scenarios.data.dataset import Damaged
 from scenarios.data.disk import megabytes, refused
 from scenarios.data.published import Digest, Published, PublishedFile

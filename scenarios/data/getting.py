@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.data.dataset import Damaged
 from scenarios.data.disk import megabytes, refused
 from scenarios.data.downloads import fetch, held, say

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.data import partition
-from node.errors import reason
+from node.system.errors import reason
 from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Integers, split
 
 MNIST_FILES = (

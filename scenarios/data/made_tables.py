@@ -16,7 +16,7 @@ from typing import IO
 
 import numpy as np
 
-from node.errors import reason
+from node.system.errors import reason
 from scenarios.data.criteo import MOST_LINE
 from scenarios.data.dataset import UNREADABLE, Damaged
 from scenarios.data.tabular import LOAN

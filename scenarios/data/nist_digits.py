@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from node.errors import reason
+from node.system.errors import reason
 from scenarios.data.dataset import UNREADABLE, Damaged
 
 ARCHIVE, CLASSES = "by_write.zip", "by_class_md5.log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from node.data import dataset as node_data
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.load import read_task
 from node.task.sections import DataSection
 from scenarios.data.dataset import Dataset

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from scenarios.data import origins
 from scenarios.data.cifar import CIFAR_FILE, cifar_10
 from scenarios.data.criteo import FILES as CRITEO_FILES

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.data import partition
-from node.errors import reason, shown
+from node.system.errors import reason, shown
 from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Integers, split
 
 Columns = Mapping[str, Sequence[str]]

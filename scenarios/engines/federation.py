@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mechanisms.noise.clipping import Floats
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.engines.frames import Connection, ConnectionLost, Traffic, connect, floats
 
 ASSEMBLE_S = 120.0

@@ -21,7 +21,7 @@ import msgpack
 import numpy as np
 
 from mechanisms.noise.clipping import Floats
-from node.errors import UserError, reason
+from node.system.errors import UserError, reason
 
 NAME = "server.sock"
 FLOATS = "<f4"

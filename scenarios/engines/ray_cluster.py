@@ -12,7 +12,7 @@ from typing import Any
 
 import ray
 
-from node.errors import UserError, reason
+from node.system.errors import UserError, reason
 from scenarios.engines.engine import cores
 
 ANSWER_S = 5.0

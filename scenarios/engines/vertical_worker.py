@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from mechanisms.noise.randomness import SystemWords
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.engines.clock import clocked
 from scenarios.engines.federated_worker import say
 from scenarios.engines.federation import Server, Shape, work_for

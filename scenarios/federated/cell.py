@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from mechanisms.noise.randomness import SeededWords
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, reason, shown
 from node.task.rules import read_section, shared_values
 from node.task.sections import ModelSection, TrainSection
 from scenarios.clients.preparation import check_attackers, prepared

@@ -23,7 +23,7 @@ from mechanisms.mechanism import Protection
 from mechanisms.noise.clipping import Floats, NotFinite
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Indices, Sent, Step, Trained, Upload
-from node.errors import UserError
+from node.system.errors import UserError
 from node.training.trainer import Trainer
 from scenarios.clients.preparation import taught_in_round
 from scenarios.clients.training import steps_of, train_clients

@@ -18,7 +18,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from node.data.partition import RowNumbers
-from node.errors import UserError
+from node.system.errors import UserError
 from node.training.trainer import shapes, split_vector
 from scenarios.clients.training import LocalTraining, Seed, train_clients
 from scenarios.data.dataset import Integers

@@ -30,9 +30,9 @@ from types import TracebackType
 from typing import Any
 
 from node.cli.sigint import INTERRUPTED
-from node.errors import UserError
+from node.system.errors import UserError
 
-PRELOAD = ("node.app", "scenarios.swarms.baselines", "sklearn.datasets")
+PRELOAD = ("node.app.run", "scenarios.swarms.baselines", "sklearn.datasets")
 """What a swarm's children need, imported once for all of them; the digits are in scikit-learn."""
 INTERRUPT_GRACE_S = 15.0
 KILL_GRACE_S = 5.0

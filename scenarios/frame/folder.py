@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from node.errors import ConfigError, UserError
+from node.system.errors import ConfigError, UserError
 from scenarios.frame.spec import Json
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from node.distribution import installed_version
-from node.errors import ConfigError
+from node.system.distribution import installed_version
+from node.system.errors import ConfigError
 from scenarios.frame.folder import claimed, fresh_folder, write_json, write_text
 from scenarios.frame.progress import print_plain
 from scenarios.frame.report import Ended, numbers, render

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.frame.folder import write_bytes, write_json
 from scenarios.frame.spec import Json, Judged, Scenario, claims_json, judge
 

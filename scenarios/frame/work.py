@@ -19,7 +19,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
-from node.errors import UserError, reason
+from node.system.errors import UserError, reason
 from scenarios.frame.children import PRELOAD, Children, warm_up
 from scenarios.frame.folder import write_value
 

@@ -15,8 +15,8 @@ from mechanisms.mechanism import Mechanism
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
 from node.data.partition import RowNumbers
-from node.errors import ConfigError
 from node.runtime.privacy.budget import make_mechanism
+from node.system.errors import ConfigError
 from node.task.sections import (
     AggregationSection,
     AgreementSection,

@@ -23,7 +23,7 @@ from mechanisms.audits.membership import Losses
 from mechanisms.audits.shadows import Shadows
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.training.trainer import Trainer, read_vector
 from scenarios.clients.work import node_rows
 from scenarios.federated.rounds import protection_facts

@@ -24,7 +24,7 @@ from mechanisms.arguments import count
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.data.partition import RowNumbers
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.data.dataset import Dataset, Integers
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.digests import salt_of

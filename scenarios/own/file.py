@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
+from node.system.errors import ConfigError, reason, shown
 from node.task.rules import Rule, choice, key, plain_table, read_section, real, text, unknown_name, whole
 from scenarios.data.sources import SOURCES
 from scenarios.frame.spec import Claim

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from scenarios.own.tables import PEERS, SECTIONS, Table, cell_of
 from scenarios.study.arms import Arm, Factors, Level, is_number, level_text
 

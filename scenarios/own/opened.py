@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.import_path import import_object
 from scenarios.frame.spec import Scenario
 from scenarios.own.file import NAME, read_study

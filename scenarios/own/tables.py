@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.load import read_task
 from node.task.rules import choice, key, plain_table, read_section, real, text, unknown_name, whole
 from node.task.sections import BUILT_IN_SOURCES, Task

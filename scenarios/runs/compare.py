@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.frame.folder import first_difference
 from scenarios.frame.spec import Json, Table
 from scenarios.frame.stored import read_result

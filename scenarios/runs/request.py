@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from node.distribution import NAME as DISTRIBUTION
-from node.errors import ConfigError, shown
+from node.system.distribution import NAME as DISTRIBUTION
+from node.system.errors import ConfigError, shown
 from node.task.load import overridden
 from node.task.rules import Rule, key, plain_table, read_section, real, text, whole
 from scenarios.clients.aggregators import aggregated_by

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from node.errors import ConfigError, UserError, reason
+from node.system.errors import ConfigError, UserError, reason
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.data.own import DataName

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from scenarios.frame.spec import Chart, Claim, Json, Table
 from scenarios.study.arms import Arm, Factors, Line, Where, as_arm, is_number, lines, longest, pairs, selected
 from scenarios.study.cells import METRIC, Cell, Fact, Outcome

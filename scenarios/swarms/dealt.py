@@ -18,9 +18,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from node.errors import ConfigError
 from node.runtime.contributions.loss_gate import check_loss_gate
 from node.runtime.privacy.budget import make_mechanism
+from node.system.errors import ConfigError
 from node.task.load import read_task
 from node.task.sections import Task
 from node.task.shared_noise_keys import SHARED_NOISE_KEYS, is_distributed

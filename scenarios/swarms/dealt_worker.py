@@ -6,7 +6,7 @@ import socket
 
 import numpy as np
 
-from node.app import prepared_on, run_prepared
+from node.app.run import prepared_on, run_prepared
 from node.options import NodeOptions
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from node.errors import ConfigError, UserError, reason
 from node.models.scattering import Scattering
+from node.system.errors import ConfigError, UserError, reason
 from node.task.sections import ModelSection, Task
 from node.training.build import make
 from node.training.frozen_body import FrozenBody

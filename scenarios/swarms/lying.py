@@ -20,9 +20,9 @@ from mechanisms.mechanism import Offer
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import LEAST_GROUPS, LEAST_MEMBERS, group_median, smallest_sum
 from node.data.dataset import Dataset
-from node.errors import ConfigError
 from node.runtime.privacy.budget import offer_bound
 from node.storage.vector_files import Floats
+from node.system.errors import ConfigError
 from node.task.sections import Task
 from scenarios.clients.poisons import scaled, sign_flipped
 from scenarios.frame.digests import digest_of, salt_of

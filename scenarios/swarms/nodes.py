@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from node.addresses import PeerAddress
-from node.errors import ConfigError, UserError
 from node.observe.history_reader import Tail
 from node.options import NodeOptions
 from node.runtime.record.figures import Record, Summary
+from node.system.addresses import PeerAddress
+from node.system.errors import ConfigError, UserError
 from node.task.sections import Task
 from scenarios.data.dataset import Dataset
 from scenarios.frame.children import PRELOAD, Children, warm_up
@@ -111,7 +111,7 @@ def _start(plan: SwarmPlan, children: Children) -> None:
             log = plan.peer_folder(peer) / "log.txt"
             options = node_options(plan, peer, endpoints)
             if plan.rows is None:
-                run: tuple[Any, ...] = ("node.app:run", options)
+                run: tuple[Any, ...] = ("node.app.run:run", options)
             else:
                 run = ("scenarios.swarms.dealt_worker:run_node", options, plan.rows[peer])
             children.start(f"peer {peer}", log, *run, listener)

@@ -23,7 +23,6 @@ from mechanisms.loss_gate import LossGate
 from mechanisms.mechanism import Mechanism, Memory, Offer
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import Dataset, load_dataset
-from node.errors import UserError
 from node.runtime.contributions.weighting import Weighting, make_weighting
 from node.runtime.privacy.budget import (
     can_train,
@@ -34,6 +33,7 @@ from node.runtime.privacy.budget import (
     spent_by,
 )
 from node.storage.vector_files import Floats
+from node.system.errors import UserError
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.trainer import Evaluation, Trainer, shapes

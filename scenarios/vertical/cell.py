@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from mechanisms.noise.randomness import SeededWords, Words
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.rules import key, read_section, real, whole
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json

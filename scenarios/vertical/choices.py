@@ -15,7 +15,7 @@ from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
 from mechanisms.noise.randomness import SeededWords, Words
 from node.data.partition import RowNumbers
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, reason, shown
 from node.task.import_path import import_class
 from scenarios.study.cells import NO_EPSILON, Fact
 from scenarios.vertical.parties import LabelSource, Protect, as_they_are

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from node.data.partition import RowNumbers
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.data.criteo import Criteo, Fields, Part
 from scenarios.vertical.wide_deep import SCALARS, Descent, Learner, Sizes, drawn_bottom, drawn_top
 

@@ -24,17 +24,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from node.app import Prepared, opened, prepared_on
+from node.app.run import Prepared, opened, prepared_on
+from node.app.signals import until_over
 from node.data.dataset import Dataset, load_dataset
-from node.errors import UserError, refusal
 from node.observe.lines import event_texts
 from node.options import NodeOptions, parse_arguments
 from node.runtime.engine import Engine
 from node.runtime.record.events import NodeEvent, RoundEnded
 from node.runtime.record.figures import Record
-from node.signals import until_over
 from node.storage.vector_files import Floats
 from node.system.clock import Clock
+from node.system.errors import UserError, refusal
 from node.system.system import System
 from node.tracker.options import parse_arguments as parse_tracker
 from node.tracker.serve import live as live_tracker

@@ -12,8 +12,8 @@ import pytest
 
 from mechanisms.accounting.ledger import Ledger, privacy_spent
 from node.agree.run import conclude, prepare_agreement
-from node.errors import UserError
 from node.init import __main__ as init
+from node.system.errors import UserError
 from protocol.wire.messages import Share, Sum
 from tests.box.box import Box, BoxNode
 from tests.box.ledgers import charges

@@ -10,9 +10,9 @@ from threading import Event
 
 import pytest
 
-from node.app import prepared_on
+from node.app.run import prepared_on
+from node.cli.logs import Log, LogOptions, logging_to
 from node.data.dataset import Dataset
-from node.logs import Log, LogOptions, logging_to
 from node.observe.lines import event_values
 from node.observe.log_observer import LogObserver
 from node.observe.prometheus import RoundFigures, new_registry, node_families

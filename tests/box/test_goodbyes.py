@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from node.cli.logs import JsonLines
 from node.data.dataset import Dataset
-from node.logs import JsonLines
 from node.options import NodeOptions
 from tests.box.box import Box, few_digits
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node.errors import UserError
 from node.system.disk import Disk
+from node.system.errors import UserError
 from tests.box.disk import BoxDisk, Files, Killed
 from tests.votes import a_vote, charged, decides, is_sound, opened, vector, votes, votes_and_charges
 

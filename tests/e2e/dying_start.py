@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from node.app import Prepared, prepare, run_as
+from node.app.run import Prepared, prepare, run_as
 from node.observe.lines import JsonOutput
 from node.options import parse_arguments
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.clients.choices import Clients, MechanismChoice
 from scenarios.clients.poisons import Attackers, LabelFlip, SignFlip
 from scenarios.engines.engine import Place

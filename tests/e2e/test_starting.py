@@ -30,7 +30,7 @@ with Children() as children:
 SILENT = [
     # the first module, one with native code, and one of the last; what each package guards itself
     *((NODE, module) for module in ("node.cli.error_handling", "numpy")),
-    *(((*NODE, "--json"), module) for module in ("torch", "torch.nn", "node.app")),
+    *(((*NODE, "--json"), module) for module in ("torch", "torch.nn", "node.app.run")),
     *(((*command, "--json"), "torch") for command in (AGREE, PREDICT)),
     (("-m", "node.key", "node.key"), "numpy"),
     (("-m", "scenarios", "list"), "argparse"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import ssl
 
-from node.addresses import split_endpoint
 from node.net.tls import vouched_for
+from node.system.addresses import split_endpoint
 from tests.e2e.processes import Nursery, free_endpoint
 from tests.e2e.swarm import one_digest
 from tests.e2e.test_doctor import told

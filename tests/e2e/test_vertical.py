@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from setuptools import find_packages
 
-from node.distribution import NAME
+from node.system.distribution import NAME
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("node", "protocol", "mechanisms", "scenarios")

@@ -38,10 +38,10 @@ from mechanisms.gradients.objective import Objective
 from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.noise.randomness import SeededWords, SystemWords, Words
 from mechanisms.updates.distributed import DistributedDP
-from node.app import Agreed, Prepared, prepare, run_as
+from node.app.run import Agreed, Prepared, prepare, run_as
+from node.app.signals import until_over
 from node.data.dataset import Dataset, load_dataset
 from node.data.in_memory import Rows, rows_of
-from node.errors import UserError
 from node.net.listening import DEFAULT, endpoint_of, listen
 from node.options import parse_arguments
 from node.runtime.contributions.contribution import Contribution, Following, Training
@@ -49,9 +49,9 @@ from node.runtime.contributions.metric_of_all import NoMetric
 from node.runtime.contributions.steps import Steps
 from node.runtime.engine import Engine
 from node.runtime.record.events import NodeEvent
-from node.signals import until_over
 from node.storage.state import State
 from node.storage.vector_files import Floats
+from node.system.errors import UserError
 from node.task.load import load_task
 from node.task.sections import StepPlan, Task
 from node.training.build import build_model

@@ -25,8 +25,8 @@ from node.data.persons import Persons, persons_of
 from node.data.remedies import without_columns
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.data.text.columns import raw_words, words_of
-from node.errors import ConfigError, one_line, reason, shown
 from node.storage.regular_files import check_regular
+from node.system.errors import ConfigError, one_line, reason, shown
 from node.task.dialect import PLAIN, Dialect
 
 MOST_ROWS = 50_000_000

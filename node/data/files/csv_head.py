@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from node.data.text.cells import is_value
-from node.errors import ConfigError, shown
 from node.storage.regular_files import check_regular
+from node.system.errors import ConfigError, shown
 from node.task.dialect import SEPARATORS, Dialect
 
 HEAD_BYTES = 1 << 20

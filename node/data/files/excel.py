@@ -20,8 +20,8 @@ from typing import Any
 from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
-from node.errors import ConfigError, shown
 from node.storage.regular_files import check_regular
+from node.system.errors import ConfigError, shown
 
 MOST_HELD_BYTES = 256 << 20
 """The most unpacked bytes of the parts that are held in memory: the workbook's distinct texts, its styles."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 
 Kind = Literal["table", "workbook", "parquet", "npz"]
 

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from node.data.persons import Persons, persons_of
 from node.data.sides import RowDraws
 from node.data.text.cells import FINITE, MISSING_WORDS, all_numbers, no_numbers, number_text
-from node.errors import ConfigError, reason, shown
-from node.free_memory import free_bytes
 from node.storage.regular_files import check_regular
+from node.system.errors import ConfigError, reason, shown
+from node.system.free_memory import free_bytes
 
 MOST_BYTES = 16 << 30
 """The most bytes of all requested arrays, decompressed; less if less memory is free."""

@@ -17,7 +17,7 @@ from node.data.files.npz import finite, persons_of_array, read_arrays
 from node.data.in_memory import Rows
 from node.data.sides import NOT_DRAWN, RowDraws
 from node.data.text.cells import A_NUMBER, FINITE, no_numbers
-from node.errors import ConfigError, reason, shown
+from node.system.errors import ConfigError, reason, shown
 
 if TYPE_CHECKING:
     from node.data.files.csv_and_parquet import Frame

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from node.errors import one_line
 from node.observe.flat_record import numbers
 from node.observe.journal import PAGE
 from node.runtime.record import events
 from node.runtime.record.events import NodeEvent
+from node.system.errors import one_line
 
 MAX_WAITING = 10_000
 """The most events that wait for a slow reporter; it misses further ones."""

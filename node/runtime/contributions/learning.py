@@ -12,7 +12,6 @@ from mechanisms.noise.randomness import SystemWords
 from mechanisms.noised_counts import CountGrid
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
-from node.errors import ConfigError
 from node.runtime.contributions.contribution import Contribution
 from node.runtime.contributions.loss_gate import check_loss_gate
 from node.runtime.contributions.metric_notes import swarm_metric_words
@@ -29,6 +28,7 @@ from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import make_weighting
 from node.runtime.privacy.budget import make_mechanism, noise_of_counts, offer_bound
 from node.storage.state import State
+from node.system.errors import ConfigError
 from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import Task
 from node.training.build import build_model

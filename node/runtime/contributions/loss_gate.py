@@ -20,8 +20,8 @@ from typing import Protocol
 
 from mechanisms.loss_gate import LossGate, covers_a_gate
 from mechanisms.mechanism import Mechanism
-from node.errors import ConfigError
 from node.storage.state import State
+from node.system.errors import ConfigError
 from node.task.sections import Task
 from node.training.trainer import Learner
 

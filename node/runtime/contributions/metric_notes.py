@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.mechanism import Mechanism
-from node.data.report import counted
 from node.runtime.privacy.budget import noise_of_counts
+from node.system.errors import counted
 from node.task.sections import Task
 
 _COUNTED = {

@@ -27,7 +27,6 @@ import numpy as np
 
 from mechanisms.accounting.ledger import Event
 from mechanisms.updates.distributed import DistributedDP
-from node.errors import UserError
 from node.runtime.contributions.contribution import Following, Training
 from node.runtime.contributions.metric_of_all import SwarmMetric
 from node.runtime.privacy.budget import affordable_counts, affordable_steps
@@ -35,6 +34,7 @@ from node.storage.records import Receipt
 from node.storage.spend_file import Charge
 from node.storage.state import State
 from node.storage.vector_files import Floats
+from node.system.errors import UserError
 from node.training.step_trainer import Contributed, StepTrainer
 from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.vectors.pieces import Vector

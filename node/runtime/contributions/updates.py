@@ -19,7 +19,6 @@ import numpy as np
 
 from mechanisms.mechanism import Mechanism, covers_offers
 from mechanisms.noise.randomness import SystemWords
-from node.errors import UserError
 from node.runtime.contributions.contribution import Following, Training
 from node.runtime.contributions.metric_of_all import SwarmMetric
 from node.runtime.contributions.weighting import Weighting
@@ -27,6 +26,7 @@ from node.runtime.privacy.budget import can_count, can_offer, can_train, receipt
 from node.storage.records import NOTHING
 from node.storage.state import State
 from node.storage.vector_files import Floats
+from node.system.errors import UserError
 from node.system.system import SYSTEM, Entropy
 from node.training.trainer import Diverged, Learner
 from protocol.actions import Completed, Healed, Spend, Vote

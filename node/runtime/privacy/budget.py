@@ -37,8 +37,8 @@ from mechanisms.accounting.terms import (
 )
 from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Memory, Setting, SharedSetting
 from mechanisms.units import noun_of
-from node.errors import ConfigError, reason, shown
 from node.storage.records import Receipt
+from node.system.errors import ConfigError, reason, shown
 from node.task.import_path import import_object
 from node.task.sections import Task
 from protocol.wire.limits import MAX_MEMBERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.sections import AggregationSection
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, tolerance
 from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked

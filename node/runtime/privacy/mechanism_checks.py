@@ -9,7 +9,7 @@ from __future__ import annotations
 from mechanisms.mechanism import Mechanism
 from mechanisms.updates.distributed import DistributedDP
 from mechanisms.updates.shown_radius import shows_radius
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from node.task.combinations import radius_is_not_shown, radius_is_shown, refuse_weights_of_rows
 from node.task.sections import Task
 from node.task.shared_noise_keys import DISTRIBUTED

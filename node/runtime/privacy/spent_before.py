@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from mechanisms.accounting.ledger import Event, Gaussian, Ledger, SampledGaussian, privacy_spent
 from mechanisms.mechanism import Mechanism
-from node.errors import ConfigError
 from node.runtime.privacy.budget import noise_of_counts, spent_by
 from node.storage.records import NOTHING
 from node.storage.state import State
+from node.system.errors import ConfigError
 from protocol.actions import LedgerBehind
 from protocol.wire.messages import ChargeCount
 

@@ -13,8 +13,8 @@
 | Ctrl-C before it has begun (node.cli.sigint) | (there is no goodbye) | none | 130 |
 
 (1) `finished` if its run is over nevertheless.
-(2) In a JSON log; otherwise a line on standard error (node.logs).
-(3) The status of the error (node.errors); 1 for a fault of the program (node.cli.error_handling).
+(2) In a JSON log; otherwise a line on standard error (node.cli.logs).
+(3) The status of the error (node.system.errors); 1 for a fault of the program (node.cli.error_handling).
 (4) 1 if the owner requires an aggregated round (--require-aggregation) and there was none.
 (5) Nothing, if the error came with an action of the machine: others refuse the node, or a disk fails.
 
@@ -30,9 +30,8 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from node.cli.sigint import INTERRUPTED
-from node.data.report import counted
-from node.errors import UserError
 from node.runtime.plan import Plan
+from node.system.errors import UserError, counted
 from protocol.actions import Completed, Failed, Reason
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 
-from node.errors import shown
+from node.system.errors import shown
 from node.training.figures.metrics import is_one_logit
 
 

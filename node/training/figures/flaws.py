@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from node.errors import shown
+from node.system.errors import shown
 from node.training.figures.headline import CONSTANT_ANSWERS, SMALL_IS_GOOD, Headline
 from node.training.figures.metrics import chosen_labels, class_name
 

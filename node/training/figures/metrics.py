@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.sections import TrainSection
 from node.training.figures.headline import Headline, headline_of_classes, headline_of_numbers
 

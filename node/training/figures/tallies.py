@@ -46,7 +46,7 @@ import torch
 from numpy.typing import NDArray
 
 from node.data.dataset import Dataset
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.sections import MOST_CONFUSED
 from node.training.figures.headline import SMALL_IS_GOOD, Headline, headline_of_classes, headline_of_numbers
 from node.training.figures.metrics import chosen_labels, class_name, is_one_logit

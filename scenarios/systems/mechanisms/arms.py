@@ -14,7 +14,7 @@ from typing import Any
 
 from mechanisms.servers.nbafl import constant_of
 from mechanisms.servers.server import Federation
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.import_path import import_class
 from node.task.load import load_task
 from node.task.sections import ModelSection

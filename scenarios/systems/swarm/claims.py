@@ -15,8 +15,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from node.errors import ConfigError
 from node.runtime.record.figures import AGGREGATED
+from node.system.errors import ConfigError
 from node.task.load import load_task, overridden
 from node.task.rules import read_section
 from node.task.sections import Task

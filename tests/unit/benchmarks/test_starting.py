@@ -9,7 +9,7 @@ from benchmarks.memory.residence import cpu_seconds, resident_bytes
 from benchmarks.started_nodes import _private_bytes, _wait_for_start
 from benchmarks.starting import STARTED, CommandTime, _time_first_line, _time_help
 from node.cli.commands import COMMANDS
-from node.errors import UserError
+from node.system.errors import UserError
 
 
 def test_help_and_first_line_take_their_time_but_no_complaint():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from node.app import prepare
+from node.app.run import prepare
 from node.data.dataset import load_dataset
 from node.net.tls import make_tls
 from node.observe.lines import JsonOutput

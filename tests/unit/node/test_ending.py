@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from node.app.signals import until_over
 from node.runtime.record.ending import End
 from node.runtime.record.figures import Record
-from node.signals import until_over
 from protocol.actions import Failed, Reason, Spend
 from protocol.swarm.phases import Event
 from tests.unit.node.alone import Alone, ended, words

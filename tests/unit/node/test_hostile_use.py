@@ -11,7 +11,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from node.app import run
+from node.app.run import run
 from node.check import __main__ as check
 from node.init import __main__ as init
 from node.options import parse_arguments

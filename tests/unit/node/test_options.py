@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from node.addresses import is_loopback, split_endpoint
-from node.errors import ConfigError, UserError, shown
 from node.options import REPORTERS, PeerAddress, ReportTo, parse_arguments, read_options
 from node.storage.allow_list import read_allow_list
+from node.system.addresses import is_loopback, split_endpoint
+from node.system.errors import ConfigError, UserError, shown
 from protocol.wire.messages import ChargeCount
 from tests.own_data import told
 from tests.unit.node.cases import cases

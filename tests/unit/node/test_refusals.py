@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from node import key
+from node.key import __main__ as key
 from node.__main__ import main
-from node.app import prepare, run
+from node.app.run import prepare, run
 from node.cli.error_handling import guarded
-from node.errors import UserError, database_advice, refusal
-from node.logs import NO_LOG, complain
+from node.cli.logs import NO_LOG, complain
 from node.net.listening import listen
 from node.options import parse_arguments
 from node.runtime.record.ending import Alone
 from node.storage.database import Database, create_database
 from node.storage.folder_lock import Lock
+from node.system.errors import UserError, database_advice, refusal
 from node.tracker import __main__ as tracker
 from tests.unit.node.cases import cases
 
@@ -181,7 +181,7 @@ def test_a_key_that_does_not_fit_on_the_disk_leaves_no_half(tmp_path):
     limited = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
-        "from node.key import main; sys.exit(main(sys.argv[1:]))"
+        "from node.key.__main__ import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", limited, str(path)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.data.downloads import fetch
 from scenarios.data.images import read_labels
 from scenarios.data.published import Digest, Published, PublishedFile

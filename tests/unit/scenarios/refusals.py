@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 
 
 @contextmanager

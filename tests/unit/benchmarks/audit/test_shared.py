@@ -13,7 +13,7 @@ from benchmarks.audit.shared import sums
 from benchmarks.audit.shared.faults import faults, faulty_rule, no_fault
 from benchmarks.audit.shared.findings import LOUD, ONE_RUN, RESIDUALS, SHARED, SHIFT, SWARM
 from benchmarks.audit.shared.reference import Reference
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.load import load_task
 
 RULE = sums.rule_of(100, 500.0, 3)

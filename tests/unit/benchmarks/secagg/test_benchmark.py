@@ -21,7 +21,7 @@ from benchmarks.secagg.cells import (
     slope,
 )
 from benchmarks.secagg.gloo import ring_bytes
-from node.errors import UserError
+from node.system.errors import UserError
 
 
 def result(cell: Cell, cost: float = 1.0) -> Result:

@@ -10,7 +10,7 @@ from node.agree.outcome import Totals, agreed, totals
 from node.agree.survey import survey
 from node.agree.task_file import agreed_text
 from node.agree.width import with_classes
-from node.errors import UserError
+from node.system.errors import UserError
 from node.task.load import read_task
 from node.task.scaling import Range, by_range, by_rows, rounded_scale
 from node.task.sections import AgreementSection

@@ -13,10 +13,10 @@ import pytest
 from mechanisms.record_sums import FINEST, record_sums
 from node.agree import __main__ as agree
 from node.agree.run import Surveyor, prepare_agreement, save
-from node.app import prepare
-from node.errors import ConfigError
+from node.app.run import prepare
 from node.init import __main__ as init
 from node.options import parse_arguments
+from node.system.errors import ConfigError
 from node.task.parameters import describe_difference
 from tests.own_data import told, ward
 

@@ -7,18 +7,18 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from node import free_memory
-from node.app import prepare
+from node.app.places import check_places
+from node.app.run import prepare
 from node.check import __main__ as check
 from node.check.checks import rounds_within
-from node.errors import ConfigError
 from node.net.listening import listen
 from node.net.tls import make_tls
 from node.options import parse_arguments
-from node.places import check_places
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy.budget import make_mechanism
 from node.storage.key_file import new_seed, write_key
+from node.system import free_memory
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.task.step_defaults import step_defaults
 from protocol.crypto.node_key import NodeKey

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ConfigError
 from node.options import read_options
+from node.system.errors import ConfigError
 from node.tracker import options as tracker
 from tests.unit.node.cases import cases
 

@@ -11,8 +11,8 @@ from node import __main__ as node
 from node.cli.command import Command
 from node.cli.completion import table
 from node.cli.options import argument, chosen, command_line, option, reachable_path, repeated, switch, whole
-from node.errors import ConfigError
 from node.options import NodeOptions, read_kind
+from node.system.errors import ConfigError
 from website import commands
 
 PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2")

@@ -145,7 +145,7 @@ def test_without_a_schema_files_are_numbers(tmp_path):
 def test_a_node_on_numbers_of_an_npz_loads_no_library_for_tables_or_images(tmp_path):
     np.savez(tmp_path / "rows.npz", x=[[1.0, 2.0], [3.0, 4.0]], y=[0, 1])
     program = (
-        "import sys; from pathlib import Path; import node.app; from node.task.load import load_task; "
+        "import sys; from pathlib import Path; import node.app.run; from node.task.load import load_task; "
         "from node.data.dataset import load_dataset; "
         "load_dataset(load_task('digits', []), Path('rows.npz'), None); "
         "print([name for name in ('pyarrow', 'PIL') if name in sys.modules])"

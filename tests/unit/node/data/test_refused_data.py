@@ -13,16 +13,16 @@ import torch
 from torch import nn
 
 from node import key
+from node.app.places import existing_key
 from node.data.files import csv_and_parquet, numeric_tables
 from node.data.images import read_images
 from node.data.reading import read_with_schema
-from node.errors import UserError
 from node.init import __main__ as init
 from node.init.look import look
 from node.options import parse_arguments
-from node.places import existing_key
 from node.predict import __main__ as predict
 from node.predict.model import SavedModel, answer
+from node.system.errors import UserError
 from node.task.data_schema import NumberTarget
 from node.task.scaling import by_rows
 from node.training.model_file import write_model

@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from node.addresses import PeerAddress
 from node.doctor.__main__ import main
 from node.doctor.examine import examine_all
 from node.doctor.finding import Examined, Finding
@@ -27,6 +26,7 @@ from node.net.routes import answers
 from node.net.versions import HEADER
 from node.observe.health import health
 from node.observe.page import PARTS
+from node.system.addresses import PeerAddress
 from tests.e2e.processes import free_endpoint
 from tests.unit.node.cases import cases
 from tests.unit.node.links import ONE, OTHER, End, accepting, far_side

@@ -9,10 +9,10 @@ import pytest
 
 from node.data.dataset import load_dataset
 from node.data.sides import Split
-from node.errors import ConfigError
 from node.init.__main__ import main, parse_init
 from node.init.proposal import propose_model, propose_privacy, propose_shared, propose_training
 from node.init.rate_search import candidates, searched_rate
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.task.plain_defaults import plain_defaults
 from node.task.step_defaults import step_defaults

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from node.data.reading import read_with_schema
-from node.errors import ConfigError
 from node.init.asked import NOTHING_ASKED, Asked
 from node.init.look import look
+from node.system.errors import ConfigError
 from node.task.data_schema import NumberColumn
 from node.task.scaling import by_rows
 from tests.own_data import told

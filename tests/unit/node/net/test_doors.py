@@ -14,12 +14,12 @@ from dataclasses import replace
 import pytest
 from aiohttp import ClientSession, web
 
-from node.free_memory import give_back
 from node.net import doors
 from node.net.doors import ROOMS, STEP_BYTES, Bounds, raise_descriptors
 from node.net.rooms import Bound
 from node.net.traffic import Counts
 from node.net.versions import SUBPROTOCOL
+from node.system.free_memory import give_back
 from protocol.wire import codec
 from protocol.wire.limits import MAX_FRAME_BYTES
 from protocol.wire.messages import Accepted

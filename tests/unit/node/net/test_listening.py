@@ -2,9 +2,9 @@
 
 import pytest
 
-from node.addresses import PeerAddress
-from node.errors import ConfigError, UserError
 from node.net.listening import check_names, endpoint_of, listen, listen_where_possible
+from node.system.addresses import PeerAddress
+from node.system.errors import ConfigError, UserError
 
 
 def test_any_free_port_is_announced_with_its_number_and_one_in_use_is_a_failure_at_run_time():

@@ -6,8 +6,8 @@ import pytest
 from aiohttp import HttpVersion, HttpVersion10, HttpVersion11, web
 from aiohttp.test_utils import make_mocked_request
 
-from node.errors import ConfigError
 from node.observe.access import Access, access_of, kept_token
+from node.system.errors import ConfigError
 
 TOKEN = "0123456789abcdef" * 4
 LOCAL = Access("127.0.0.1", None, "http://127.0.0.1:9001/")

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.page.server import node_view
-from node.errors import ConfigError, UserError
 from node.observe.history_reader import Rounds
 from node.observe.run_folder import MAX_FILE_BYTES, MAX_RUNS, MODEL, SILENT_S, RunFolder, found_runs
 from node.storage.folder_lock import HISTORY, SUMMARY, VIEW
+from node.system.errors import ConfigError, UserError
 from tests.unit.node.observe.folders import AT, run_in
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from node.net.traffic import Counts
-from node.nicknames import Nicknames
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
 from node.observe.view_sources import NodeViewSource, TrackerViewSource
 from node.observe.views import Swarm, Visitor
 from node.runtime.shell import Shell
+from node.storage.nicknames import Nicknames
 from node.tracker.options import parse_arguments
 from protocol.actions import Due, Spend, Withheld
 from protocol.swarm.meeting.tracker import Tracker

@@ -9,9 +9,9 @@ from html import unescape
 import pytest
 
 from benchmarks.page.server import node_view, rounds
-from node.errors import UserError
 from node.observe.page import PARTS
 from node.report.single_file import MAX_BYTES, single_file
+from node.system.errors import UserError
 
 AT = 1_790_000_000.0
 EVIL = "</script><script>alert(1)</script>"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from node.errors import ConfigError
 from node.runtime.known_tracker import KnownTracker
+from node.system.errors import ConfigError
 from tests.own_data import told
 
 ONE, TWO = bytes([1]) * 32, bytes([2]) * 32

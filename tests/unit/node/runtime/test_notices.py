@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from node.nicknames import Nicknames
 from node.runtime.notices import Notices, strikes_words
 from node.runtime.record.events import Noticed
+from node.storage.nicknames import Nicknames
 from protocol.actions import (
     Due,
     Elector,

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from node.app import _gone_words
-from node.nicknames import NO_NICKNAMES
+from node.app.run import _gone_words
 from node.observe.health import missing_of
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
 from node.observe.view_sources import NodeViewSource
 from node.runtime.waiting import nameless, waiting_text
 from node.storage.folder_lock import HISTORY
+from node.storage.nicknames import NO_NICKNAMES
 from protocol.actions import Elector, Healed, Waiting
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose

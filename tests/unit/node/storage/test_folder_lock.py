@@ -6,14 +6,14 @@ import os
 import numpy as np
 import pytest
 
-from node.app import prepare, run_as
-from node.errors import ConfigError
+from node.app.run import prepare, run_as
 from node.observe.lines import JsonOutput
 from node.options import parse_arguments
 from node.storage.folder_lock import Lock, check_folder, tidy_folder
 from node.storage.key_file import new_seed, read_key, write_key
 from node.storage.records import NOTHING
 from node.storage.whole_files import new_file, replace_file
+from node.system.errors import ConfigError
 
 
 def names(folder) -> set[str]:

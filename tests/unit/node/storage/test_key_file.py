@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ConfigError, UserError
-from node.key import main
+from node.key.__main__ import main
 from node.storage.key_file import held, new_seed, own_key, read_key, write_key
 from node.storage.locks import InUse
+from node.system.errors import ConfigError, UserError
 from protocol.crypto.node_key import NodeKey
 
 

@@ -10,11 +10,11 @@ import pytest
 from node.__main__ import main
 from node.check import __main__ as check
 from node.data.dataset import load_dataset
-from node.errors import ConfigError
 from node.init import __main__ as init
 from node.predict import __main__ as predict
 from node.predict.rows import read_rows
 from node.storage.regular_files import check_regular
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.training.build import build_model
 from node.training.model_file import read_tensors

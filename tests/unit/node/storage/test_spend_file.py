@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting.ledger import Gaussian, Pure, SampledGaussian
-from node.errors import ConfigError, UserError
 from node.storage.spend_file import Charge, SpendFile, spend_path
+from node.system.errors import ConfigError, UserError
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 EVENTS = (SampledGaussian(1.1, 0.25, 8), Gaussian(2.5), Pure(0.5))

@@ -25,11 +25,11 @@ from mechanisms.accounting.ledger import (
     Unit,
 )
 from mechanisms.accounting.terms import unknown_terms
-from node.errors import ConfigError, UserError
 from node.runtime.serving import answer
 from node.storage.records import NOTHING, Ended, Receipt
 from node.storage.spend_file import Charge, SpendFile
 from node.storage.state import KEPT_SESSIONS, Kept, State, splits_as_before
+from node.system.errors import ConfigError, UserError
 from protocol.actions import OpenVote
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import of_keys

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.load import read_task
 from node.task.plain_defaults import plain_defaults, power_of_two
 from node.task.shared_noise_keys import DISTRIBUTED

@@ -9,7 +9,7 @@ import torch
 
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
-from node.errors import UserError
+from node.system.errors import UserError
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters
 from node.training.build import build_model

@@ -13,7 +13,7 @@ from torch.nn import functional
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import Dataset
-from node.errors import UserError
+from node.system.errors import UserError
 from node.task.sections import TrainSection
 from node.training.frozen_body import FrozenBody
 from node.training.trainer import Trainer, read_vector

@@ -9,7 +9,7 @@ from sklearn.metrics import mean_poisson_deviance
 from torch import nn
 from torch.nn import functional
 
-from node.errors import UserError
+from node.system.errors import UserError
 from node.task.load import load_task
 from node.training.losses import answers, check_counts, check_loss, constant_outputs, make_loss, uniform_loss
 from node.training.optimizers import GradientDescent, check_optimizer, make_optimizer

@@ -9,8 +9,8 @@ from torch import nn
 
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import load_dataset
-from node.errors import UserError
 from node.runtime.privacy.budget import make_mechanism
+from node.system.errors import UserError
 from node.task.load import load_task
 from node.training.build import build_model
 from node.training.step_optimizers import StepOptimizer

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechanisms.noise.randomness import SeededWords
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import (
     NOBODY,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mechanisms.servers.server import Federation
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.data.dataset import Dataset
 from scenarios.engines.room import load

@@ -5,7 +5,7 @@ import pytest
 
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.server import Federation, Upload
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.clients.aggregators import Aggregated, aggregated_by
 from scenarios.clients.attacks import OwnAttack, own_attackers
 

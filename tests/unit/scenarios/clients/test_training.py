@@ -16,8 +16,8 @@ from torch.nn import functional
 from benchmarks.clients.sequential import train_one_by_one
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset
-from node.errors import ConfigError
 from node.models import MLP
+from node.system.errors import ConfigError
 from node.task.sections import TrainSection
 from node.training.trainer import Trainer, read_vector
 from scenarios.clients import training as clients

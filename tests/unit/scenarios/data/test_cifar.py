@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.data import cifar
 from scenarios.data.cifar import CIFAR_FILE, RECORD_BYTES
 from scenarios.data.dataset import Dataset

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from node.data.dataset import load_dataset
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from scenarios.data import images
 from scenarios.data.dataset import Damaged, split

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from mechanisms.noise.clipping import Floats
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.engines.federation import SERVER_GONE, Server, work_for
 from scenarios.engines.frames import Connection, ConnectionLost, Traffic, connect, listen, longest_frame
 

@@ -12,7 +12,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.engines.frames import (
     NAME,
     Connection,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.clients.choices import RowChoice
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import InlineEngine

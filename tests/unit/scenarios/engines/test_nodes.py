@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechanisms.noise.clipping import Floats
-from node.errors import UserError
+from node.system.errors import UserError
 from node.training.trainer import Diverged
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import Attackers, LabelFlip, Scaling

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import InlineEngine

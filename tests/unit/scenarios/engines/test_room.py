@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.engines.room import LocalRoom, load
 
 

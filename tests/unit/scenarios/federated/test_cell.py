@@ -16,7 +16,7 @@ from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Indices, Sent
-from node.errors import UserError
+from node.system.errors import UserError
 from node.training.trainer import Trainer
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.work import ClientWork, Crew, client_work, node_rows

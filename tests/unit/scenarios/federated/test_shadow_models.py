@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from node.errors import UserError
 from node.models import MLP
+from node.system.errors import UserError
 from node.training.trainer import read_vector, write_vector
 from scenarios.clients.training import LocalTraining, train_clients
 from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses

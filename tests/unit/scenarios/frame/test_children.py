@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.frame.children import Child, Children, ending, last_line
 
 ENOUGH_S = 30.0

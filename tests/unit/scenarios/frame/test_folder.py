@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ConfigError, UserError
+from node.system.errors import ConfigError, UserError
 from scenarios.frame.folder import claimed, first_difference, fresh_folder
 
 HERE = {"peers": 5, "task": {"train": {"rounds": 20}}}

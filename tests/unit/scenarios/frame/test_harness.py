@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from node.errors import ConfigError, UserError
+from node.system.errors import ConfigError, UserError
 from scenarios.frame.harness import run
 from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
 

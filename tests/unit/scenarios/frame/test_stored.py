@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.__main__ import main
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.folder import write_json

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.frame.work import Call, Look, Say, do_here, print_round, round_line, rounds_said
 
 

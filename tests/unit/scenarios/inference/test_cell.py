@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mechanisms.audits import membership
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.sections import PrivacySection
 from scenarios.data.dataset import Dataset
 from scenarios.engines.room import load

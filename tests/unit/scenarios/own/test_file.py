@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.data.own import own_dataset
 from scenarios.own.file import read_study
 from scenarios.own.opened import checked, opened

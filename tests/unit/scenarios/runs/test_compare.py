@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.__main__ import main
 from scenarios.runs.compare import compared_json, compared_table, comparison, notes, read_run
 

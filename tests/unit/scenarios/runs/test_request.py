@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.clients.choices import MechanismChoice, RowChoice
 from scenarios.data.images import MNIST_FILES
 from scenarios.engines.choice import RaySection

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from node.errors import ConfigError, UserError
+from node.system.errors import ConfigError, UserError
 from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine

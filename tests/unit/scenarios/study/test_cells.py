@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.frame.digests import salt_of
 from scenarios.study.cells import Outcome, Shelf, cell_name
 from tests.own_studies import NOISED, PLAIN

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.study.arms import Arm, as_arm
 from scenarios.study.cells import Cell, Outcome
 from scenarios.study.comparison import difference, level, rise

@@ -12,8 +12,8 @@ import torch
 from mechanisms.accounting.gaussian import classic_noise_multiplier
 from mechanisms.accounting.ledger import Gaussian, Ledger, privacy_spent
 from node.data.dataset import load_dataset
-from node.errors import UserError
 from node.runtime.privacy.budget import facts, make_mechanism
+from node.system.errors import UserError
 from node.task.load import load_task
 from node.training.trainer import shapes
 from scenarios.study.threads import one_thread

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.training.figures.headline import Headline
 from node.training.trainer import Evaluation
 from scenarios.study.cells import Outcome

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from node.errors import ConfigError
 from node.models.scattering import Scattering
+from node.system.errors import ConfigError
 from node.training.build import make
 from scenarios.data.images import MNIST_FILES
 from scenarios.swarms.dealt import ACCURACY, PeersCell

@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import group_median
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from node.errors import UserError
+from node.system.errors import UserError
 from node.task.load import load_task
 from scenarios.frame.work import Call, do_here
 from scenarios.swarms.baselines import PrivateCurve, replays, run_replays

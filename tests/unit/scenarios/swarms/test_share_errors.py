@@ -8,7 +8,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.sealing import derive

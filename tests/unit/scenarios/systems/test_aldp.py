@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.systems.aldp.arms import ARMS, EXACT, FIXED, LINEAR, NONE, own
 from tests.unit.scenarios.systems.made_up import SYSTEMS
 

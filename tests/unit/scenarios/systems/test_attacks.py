@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.frame.spec import Request
 from scenarios.inference.inversion import InversionCell
 from scenarios.inference.property import PropertyCell, counting_auc

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from node.task.step_defaults import step_defaults
 from scenarios.frame.spec import judge
 from scenarios.study.arms import matches

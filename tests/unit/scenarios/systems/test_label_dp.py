@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.data.criteo import FILES
 from scenarios.systems.label_dp.arms import ARMS, EPSILONS, PLAIN, entropy_of_flips, keeping, own
 from scenarios.systems.label_dp.charts import LOSSES, READINGS

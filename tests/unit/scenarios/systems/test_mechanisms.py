@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Chart
 from scenarios.study.arms import OWN as OWN_FACTORS

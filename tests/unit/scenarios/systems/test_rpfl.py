@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.servers.server import Federation
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.clients.poisons import Backdoor
 from scenarios.engines.room import LocalRoom, load
 from scenarios.federated.cell import FederatedCell

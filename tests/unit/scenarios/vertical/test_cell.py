@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechanisms.noise.randomness import SystemWords
-from node.errors import ConfigError, UserError
+from node.system.errors import ConfigError, UserError
 from scenarios.__main__ import main
 from scenarios.data.criteo import FILES
 from scenarios.data.sources import ALL, SOURCES, VERTICAL, load, load_vertical

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mechanisms.noise.randomness import SeededWords
-from node.errors import ConfigError
+from node.system.errors import ConfigError
 from scenarios.vertical.choices import (
     LABEL_DP,
     NOTHING,

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from node.errors import UserError
+from node.system.errors import UserError
 from scenarios.data.criteo import Criteo, criteo
 from scenarios.systems.label_dp.arms import PLAIN
 from scenarios.vertical.parties import (

@@ -12,9 +12,9 @@ import pytest
 from node.check import __main__ as check
 from node.data.sources import read_source
 from node.data.text.cells import LARGEST, MISSING_WORDS, all_numbers, is_value, no_numbers, number
-from node.errors import ConfigError
 from node.init.look import look
 from node.predict import rows
+from node.system.errors import ConfigError
 from node.task.load import read_task
 from node.task.scaling import by_rows
 from tests.own_data import told

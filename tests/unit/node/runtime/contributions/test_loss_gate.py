@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from node.app import _introduction, _plan
-from node.errors import ConfigError
+from node.app.run import _introduction, _plan
 from node.runtime.contributions.loss_gate import Refused, RowsLossGate, make_loss_gate
 from node.runtime.record.figures import Record
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters
 from protocol.actions import Adopted, Failed, Reason, Spend

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from node.errors import ConfigError
 from node.runtime.contributions.metric_of_all import (
     DIGIT,
     STAMP_DIGITS,
@@ -19,6 +18,7 @@ from node.runtime.contributions.metric_of_all import (
 )
 from node.runtime.record.figures import Record
 from node.storage.records import SwarmFigure
+from node.system.errors import ConfigError
 from node.task.load import load_task, read_kept_task
 from node.training.figures.tallies import Confusion, Errors, Scores
 from node.training.model_file import task_table

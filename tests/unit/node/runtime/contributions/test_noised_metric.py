@@ -10,7 +10,6 @@ from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, priv
 from mechanisms.mechanism import CountPlan
 from mechanisms.noised_counts import CountGrid, CountNoise
 from mechanisms.updates.record import dp_sgd
-from node.errors import ConfigError
 from node.runtime.contributions.metric_of_all import DIGIT, Counted, DigitWords, Noise, RingWords
 from node.runtime.privacy.budget import (
     affordable_counts,
@@ -21,6 +20,7 @@ from node.runtime.privacy.budget import (
 )
 from node.storage.plain import restored
 from node.storage.records import SwarmFigure
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.training.figures.metric_words import swarm_text
 from node.training.figures.tallies import Recalls, Scores

@@ -9,7 +9,6 @@ import pytest
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.units import ONE_PERSON, ONE_RECORD
 from mechanisms.updates.distributed import charged_steps
-from node.errors import UserError
 from node.runtime.privacy.budget import (
     affordable_steps,
     epsilon_by_honest,
@@ -20,6 +19,7 @@ from node.runtime.privacy.budget import (
     spent_alone,
     trust_text,
 )
+from node.system.errors import UserError
 from protocol.actions import Failed, Healed, OpenVote, Reason, Spend, Vote
 from tests.unit.node.alone import ended, sid, spend, step, voted
 

@@ -9,7 +9,6 @@ import pytest
 
 from mechanisms.accounting.ledger import NO_BOUND, Gaussian, Ledger, SampledGaussian, privacy_spent
 from mechanisms.accounting.terms import at_honest, unknown_terms, with_terms
-from node.errors import ConfigError
 from node.runtime.privacy.budget import (
     can_offer,
     can_train,
@@ -22,6 +21,7 @@ from node.runtime.privacy.budget import (
     spent_by,
     terms_of,
 )
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from node.errors import ConfigError
 from node.runtime.privacy.group_guarantees import check_length, liars_of, masked_settings, withstands
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.task.sections import AggregationSection
 from protocol.aggregation.masked.thresholds import MaskedSettings

@@ -8,8 +8,8 @@ from mechanisms.mechanism import SharedSetting
 from mechanisms.updates.distributed import distributed_dp
 from mechanisms.updates.local import LocalDP, aldp
 from mechanisms.updates.record import dp_sgd
-from node.errors import ConfigError
 from node.runtime.privacy.budget import make_mechanism
+from node.system.errors import ConfigError
 from node.task.load import load_task
 
 SHAPES = [("layers.0.weight", (8, 4)), ("layers.0.bias", (4,))]

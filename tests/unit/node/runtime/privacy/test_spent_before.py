@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Pure, SampledGaussian, privacy_spent
-from node.errors import ConfigError
 from node.runtime.privacy.budget import make_mechanism
 from node.runtime.privacy.spent_before import behind_text, count_as_spent, count_text
 from node.storage.records import count_of
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
+from node.system.errors import ConfigError
 from node.task.load import load_task
 from protocol.actions import LedgerBehind
 from protocol.wire.messages import ChargeCount

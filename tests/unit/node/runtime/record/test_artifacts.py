@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
-from node.errors import UserError
 from node.runtime.record.artifacts import Folder, total_of
 from node.runtime.record.figures import Record
 from node.storage.records import Traffic
+from node.system.errors import UserError
 from node.training.model_file import Card
 from node.training.trainer import split_vector
 from protocol.wire.messages import Base

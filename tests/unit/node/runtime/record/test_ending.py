@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from node.errors import UserError
 from node.runtime.plan import Plan
 from node.runtime.record.ending import Alone, End, Stopping, exit_status, given_up, others_count_on
+from node.system.errors import UserError
 from node.task.load import load_task
 from protocol.actions import Failed, Reason
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from prometheus_client import CollectorRegistry
 
 from benchmarks.page.server import node_view
-from node.logs import Log, LogOptions, logging_to
+from node.cli.logs import Log, LogOptions, logging_to
 from node.observe.log_observer import LogObserver
 from node.observe.prometheus import RoundFigures
 from node.observe.views import document

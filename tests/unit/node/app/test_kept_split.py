@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node.app import prepare
+from node.app.kept_split import kept_split
+from node.app.run import prepare
 from node.data.dataset import load_dataset
 from node.data.sides import Split
 from node.options import parse_arguments
-from node.runtime.privacy.kept_split import kept_split
 from tests.fixtures.make_folder import SETTINGS
 from tests.run_folders import copy_of, the_key
 

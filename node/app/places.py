@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from node.errors import ConfigError
 from node.net.listening import check_names, listen
-from node.nicknames import Nicknames, read_nicknames
 from node.options import NodeOptions
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import KEY, LOCK, Lock, check_folder
 from node.storage.key_file import read_key
+from node.storage.nicknames import Nicknames, read_nicknames
+from node.system.errors import ConfigError
 from protocol.crypto.node_key import NodeKey
 
 

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from node.cli.error_handling import guarded, print_error
 from node.cli.options import one_of, option
-from node.errors import one_line
+from node.system.errors import one_line
 
 STYLES = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")

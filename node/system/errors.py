@@ -93,3 +93,8 @@ def database_advice(error: sqlite3.Error) -> str:
     if str(getattr(error, "sqlite_errorname", "")).startswith(_DISK):
         return "see that its disk has room, and start again"
     return "start with another --out"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count} {what}" + ("" if count == 1 else "s")

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from node.logs import Log, LogOptions, logging_to
-from node.nicknames import LONGEST_NAME, MOST_NAMES, NO_NICKNAMES, Nicknames, read_nicknames
+from node.cli.logs import Log, LogOptions, logging_to
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
 from node.observe.lines import round_text
@@ -17,6 +16,7 @@ from node.observe.log_observer import LogObserver
 from node.observe.view_sources import NodeViewSource
 from node.runtime.notices import notice_text
 from node.runtime.waiting import names_of, waiting_text
+from node.storage.nicknames import LONGEST_NAME, MOST_NAMES, NO_NICKNAMES, Nicknames, read_nicknames
 from protocol.actions import Elector, Note, Notice
 from protocol.quorum.electorate import of_names
 from protocol.wire.messages import Hello, Parting

@@ -18,17 +18,16 @@ from prometheus_client import CollectorRegistry
 from torch import nn
 
 from mechanisms.mechanism import Mechanism
-from node.addresses import is_loopback
+from node.app.kept_split import kept_split, split_words
+from node.app.places import allowed, check_others, existing_key, key_file_exists, named_members, nicknames
+from node.app.signals import until_done_or_told, until_told
+from node.cli.logs import Log
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
-from node.data.report import counted
 from node.data.sides import Split
-from node.errors import ConfigError
-from node.logs import Log
 from node.net.listening import endpoint_of, listen, listen_where_possible
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
-from node.nicknames import Nicknames
 from node.observe.access import Access, access_of, kept_token
 from node.observe.choose import choose_output
 from node.observe.health import health, missing_of
@@ -43,7 +42,6 @@ from node.observe.run_folder import MODEL
 from node.observe.sd_notify import READY, notify
 from node.observe.view_sources import NodeViewSource
 from node.options import NodeOptions
-from node.places import allowed, check_others, existing_key, key_file_exists, named_members, nicknames
 from node.rejoin.electors import elector_name, endpoints_of
 from node.runtime.contributions.contribution import Contribution
 from node.runtime.contributions.learning import design, make_learning
@@ -53,19 +51,20 @@ from node.runtime.known_tracker import KnownTracker
 from node.runtime.plan import Plan, last_step
 from node.runtime.privacy.budget import introduction, terms_of
 from node.runtime.privacy.group_guarantees import check_length, liars_of, masked_settings, withstands
-from node.runtime.privacy.kept_split import kept_split, split_words
 from node.runtime.privacy.spent_before import count_as_spent
 from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import exit_status
 from node.runtime.record.events import Finished, Lingering, Observer, Observers, Started, Warned
 from node.runtime.record.own_figures import OwnBook
-from node.signals import until_done_or_told, until_told
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
 from node.storage.key_file import held, new_seed, write_key
 from node.storage.locks import InUse
+from node.storage.nicknames import Nicknames
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
+from node.system.addresses import is_loopback
 from node.system.clock import SteadyClock
+from node.system.errors import ConfigError, counted
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.data_schema import TableSchema
@@ -90,7 +89,7 @@ from protocol.wire.signing import parameters_hash
 Agreed = Callable[[], nn.Module]
 """Returns a copy of the model with the agreed base in it."""
 Live = Callable[[Engine, Agreed], Awaitable[None]]
-"""Runs an engine to its end (`node.signals`)."""
+"""Runs an engine to its end (`node.app.signals`)."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from node.errors import ConfigError, shown
+from node.system.errors import ConfigError, shown
 from protocol.wire.endpoints import canonical, is_wildcard
 from protocol.wire.endpoints import is_loopback as is_loopback  # noqa: PLC0414 - addresses include it
 from protocol.wire.endpoints import split_endpoint as split_endpoint  # noqa: PLC0414

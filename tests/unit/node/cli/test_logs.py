@@ -10,8 +10,7 @@ from typing import get_args
 import pytest
 
 from node.cli.error_handling import guarded
-from node.errors import ConfigError
-from node.logs import NO_LOG, Log, LogOptions, complain, logging_to
+from node.cli.logs import NO_LOG, Log, LogOptions, complain, logging_to
 from node.observe.journal import PAGE
 from node.observe.lines import JsonOutput, TextOutput, event_values
 from node.observe.log_observer import LogObserver
@@ -20,6 +19,7 @@ from node.runtime.record import events, fields
 from node.runtime.record.events import NodeEvent, Observers
 from node.runtime.record.figures import Record, Summary
 from node.runtime.record.own_figures import OwnFigures
+from node.system.errors import ConfigError
 from node.training.figures.headline import Alone
 from protocol.actions import Note, Notice
 from protocol.wire.messages import Base
@@ -191,7 +191,7 @@ def test_every_event_has_its_name_and_its_fields():
 
 
 def test_every_event_and_field_is_documented():
-    text = (Path(__file__).resolve().parents[3] / "docs" / "operating.md").read_text("utf-8")
+    text = (Path(__file__).resolve().parents[4] / "docs" / "operating.md").read_text("utf-8")
     table = text.partition("| event | level | fields |")[2].partition("\n\n")[0]
     for event in (*FIELDS, "failed", "library", "dropped"):
         assert f"`{event}`" in table

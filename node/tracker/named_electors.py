@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from node.errors import ConfigError, UserError, reason
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import replace_file
+from node.system.errors import ConfigError, UserError, reason
 from protocol.wire.messages import Key
 
 Swarm = tuple[str, bytes]

@@ -8,8 +8,8 @@ from pathlib import Path
 from node.cli.command import command
 from node.cli.options import a_path, argument
 from node.cli.sigint import begun
-from node.errors import ConfigError, reason
 from node.storage.key_file import new_seed, read_key, write_key
+from node.system.errors import ConfigError, reason
 from protocol.crypto.node_key import NodeKey
 
 _DESCRIPTION = """\

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from node.addresses import parse_key
-from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
+from node.system.addresses import parse_key
+from node.system.errors import ConfigError, reason, shown
 from protocol.wire.ids import Key
 
 DIGITS = 8

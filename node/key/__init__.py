@@ -1,0 +1,1 @@
+"""`python -m node.key`: a node's key; makes one if there is none."""
