@@ -22,7 +22,7 @@ from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.runtime.record.figures import Record
 from node.system.errors import ConfigError
 from node.task.load import load_task
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress
@@ -146,10 +146,10 @@ def _run_swarm(peers: int, steps: int, every: int, seed: int, taken: _SwarmCost)
             taken.cpu_s.append(round_s / peers / every)
 
 
-def _rows(seed: int, peer: int) -> Dataset:
+def _rows(seed: int, peer: int) -> FederatedDataset:
     """Return random training rows of one peer, and the random test rows that all peers have."""
     own, common = np.random.default_rng([seed, peer]), np.random.default_rng(seed)
-    return Dataset(
+    return FederatedDataset(
         train_x=own.random((ROWS, FEATURES), dtype=np.float32),
         train_y=own.integers(CLASSES, size=ROWS),
         test_x=common.random((TEST_ROWS, FEATURES), dtype=np.float32),

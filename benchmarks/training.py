@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.rounds import quiet
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.task.load import load_task
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.partitions import iid
 from scenarios.data.sources import VARIABLE, data_folder, load
 from scenarios.swarms.history import PHASES
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     return _figures(rows, arguments.turns, arguments.quick)
 
 
-def _train(rows: Dataset, seed: int, is_quick: bool) -> tuple[float, tuple[PeerRun, ...]]:
+def _train(rows: FederatedDataset, seed: int, is_quick: bool) -> tuple[float, tuple[PeerRun, ...]]:
     """Run one swarm; return the seconds from the start of its processes to the last end, and its reports."""
     steps = QUICK_STEPS if is_quick else STEPS
     settings = (
@@ -67,7 +67,7 @@ def _train(rows: Dataset, seed: int, is_quick: bool) -> tuple[float, tuple[PeerR
         return time.monotonic() - before_s, peers
 
 
-def _figures(rows: Dataset, turns: int, is_quick: bool) -> Iterator[Figure]:
+def _figures(rows: FederatedDataset, turns: int, is_quick: bool) -> Iterator[Figure]:
     runs = [_train(rows, turn, is_quick) for turn in range(turns)]
     case = f"MNIST, n={PEERS}, {QUICK_STEPS if is_quick else STEPS} steps"
     peers = [peer for _, of_one in runs for peer in of_one]

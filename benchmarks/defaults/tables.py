@@ -48,7 +48,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class DataSet:
+class BenchmarkData:
     """A data set, and how many `splits` are made of it.
 
     `file`: what each site has, "csv", "npz" or "images". `train`, `test`: how many rows are drawn, 0 for all.
@@ -135,14 +135,14 @@ def heavy_tails(_: Path) -> Table:
 SETS = {
     one.name: one
     for one in (
-        DataSet("digits", _sklearn_reader("digits"), "npz"),
-        DataSet("breast-cancer", _sklearn_reader("breast_cancer")),
-        DataSet("diabetes", _sklearn_reader("diabetes")),
-        DataSet("wine", _sklearn_reader("wine")),
-        DataSet("heavy-tails", heavy_tails),
-        DataSet("adult", _read_adult, train=15_000, test=10_000, splits=5),
-        DataSet("loan", _read_loan, train=15_000, test=10_000, splits=5),
-        DataSet("mnist", _read_mnist, "images", train=2000, test=1000, splits=3),
+        BenchmarkData("digits", _sklearn_reader("digits"), "npz"),
+        BenchmarkData("breast-cancer", _sklearn_reader("breast_cancer")),
+        BenchmarkData("diabetes", _sklearn_reader("diabetes")),
+        BenchmarkData("wine", _sklearn_reader("wine")),
+        BenchmarkData("heavy-tails", heavy_tails),
+        BenchmarkData("adult", _read_adult, train=15_000, test=10_000, splits=5),
+        BenchmarkData("loan", _read_loan, train=15_000, test=10_000, splits=5),
+        BenchmarkData("mnist", _read_mnist, "images", train=2000, test=1000, splits=3),
     )
 }
 

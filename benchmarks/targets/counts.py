@@ -16,7 +16,7 @@ from sklearn.metrics import mean_poisson_deviance, r2_score
 from benchmarks.defaults.reference import Kind, fitted_answers
 from benchmarks.defaults.sites import Split, split_of
 from benchmarks.defaults.swarm import prepare_split, rows_of, train_swarm
-from benchmarks.defaults.tables import DataSet, Table
+from benchmarks.defaults.tables import BenchmarkData, Table
 from benchmarks.spec import Scores
 from node.task.data_schema import NumberTarget
 from scenarios.data.tabular import LOAN_FILE
@@ -54,9 +54,13 @@ def loans(target: str, folder: Path) -> Table:
 
 
 SETS = {
-    "visits": DataSet("visits", visits),
-    "open-accounts": DataSet("open-accounts", lambda path: loans("open_acc", path), train=9000, test=9000),
-    "inquiries": DataSet("inquiries", lambda path: loans("inq_last_6mths", path), train=9000, test=9000),
+    "visits": BenchmarkData("visits", visits),
+    "open-accounts": BenchmarkData(
+        "open-accounts", lambda path: loans("open_acc", path), train=9000, test=9000
+    ),
+    "inquiries": BenchmarkData(
+        "inquiries", lambda path: loans("inq_last_6mths", path), train=9000, test=9000
+    ),
 }
 
 

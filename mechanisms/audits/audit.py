@@ -163,12 +163,12 @@ def distinguish(
     `Pair.score`, with the midpoint as threshold. Fix both before you look at any release.
     """
     arguments.count("trials", trials)
-    judge = pair.score if score is None else score
+    score_of = pair.score if score is None else score
 
     def scores(x: Array) -> Array:
         starts = range(0, trials, BLOCK_ROWS)
         sizes = [min(BLOCK_ROWS, trials - start) for start in starts]
-        return np.concatenate([judge(release(np.tile(x, (size, 1)), words)) for size in sizes])
+        return np.concatenate([score_of(release(np.tile(x, (size, 1)), words)) for size in sizes])
 
     return Scores(scores(pair.x0), scores(pair.x1), threshold)
 

@@ -18,7 +18,7 @@ from node.data.in_memory import FrameRows, InMemory, Rows
 from node.data.persons import chosen_rows, renumbered
 from node.data.report import TOO_FEW, Report
 from node.data.sides import NOT_DRAWN, Split, held_back
-from node.data.sources import Source, drawing_of, read_source, source_of
+from node.data.sources import UnsplitRows, drawing_of, read_source, rows_in_memory
 from node.system.errors import ConfigError, counted, one_line, shown
 from node.task.data_schema import ClassTarget, NumberTarget, Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
@@ -103,9 +103,9 @@ def load_dataset(
         )
     match data, shard, source:
         case Rows() | FrameRows(), None, _:
-            return own_rows(source_of(data, task), task, split)
+            return own_rows(rows_in_memory(data, task), task, split)
         case Rows() | FrameRows(), (part, parts), _:
-            return _shard(source_of(data, task), task, part, parts)
+            return _shard(rows_in_memory(data, task), task, part, parts)
         case Path(), None, _:
             return own_rows(read_source(data, task), task, split)
         case None, (part, parts), str():
@@ -126,7 +126,7 @@ def load_dataset(
     raise ConfigError("--data and --shard contradict each other; give one of them")
 
 
-def _digits() -> Source:
+def _digits() -> UnsplitRows:
     """Scikit-learn's handwritten digits: pixels (1797, 64) from 0 to 1. Nobody asks for their draws."""
     from sklearn.datasets import load_digits  # noqa: PLC0415  seconds to import, needed here only
 
@@ -134,7 +134,7 @@ def _digits() -> Source:
     pixels = (bunch.data / 16).astype(np.float32)
     content = "images of 8 x 8 pixels, 10 classes"
     report = Report(f"digits: {len(pixels)} rows, {content}", (), ())
-    return Source(pixels, bunch.target.astype(np.int64), 10, "digits", content, report, NOT_DRAWN)
+    return UnsplitRows(pixels, bunch.target.astype(np.int64), 10, "digits", content, report, NOT_DRAWN)
 
 
 def _rng(task: Task, stream: int) -> np.random.Generator:
@@ -142,7 +142,7 @@ def _rng(task: Task, stream: int) -> np.random.Generator:
     return np.random.default_rng([task.task.seed, stream])
 
 
-def _shard(source: Source, task: Task, part: int, parts: int) -> Dataset:
+def _shard(source: UnsplitRows, task: Task, part: int, parts: int) -> Dataset:
     """Returns part `part` of `parts` of the training rows, and the test rows that all parts share."""
     kept, held_out = partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
     most = len(kept) // _SMALLEST_PART
@@ -160,7 +160,7 @@ def _shard(source: Source, task: Task, part: int, parts: int) -> Dataset:
 
 
 def _parts(
-    source: Source, kept: partition.RowNumbers, parts: int, rng: np.random.Generator
+    source: UnsplitRows, kept: partition.RowNumbers, parts: int, rng: np.random.Generator
 ) -> list[partition.RowNumbers]:
     """Returns the positions in `kept` of each part: with skewed labels, or even parts without labels."""
     if source.classes is None:
@@ -170,7 +170,7 @@ def _parts(
     )
 
 
-def own_rows(source: Source, task: Task, split: Split = Split.ROW) -> Dataset:
+def own_rows(source: UnsplitRows, task: Task, split: Split = Split.ROW) -> Dataset:
     """Returns all of a node's own rows, some of them held back for validation.
 
     Raises ConfigError if there are none to train on.
@@ -205,7 +205,7 @@ class _Sides:
     test: partition.RowNumbers
 
 
-def _sides(source: Source, task: Task, split: Split) -> _Sides:
+def _sides(source: UnsplitRows, task: Task, split: Split) -> _Sides:
     if split is Split.BEFORE:
         return _Sides(*partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT)))
     draws = source.draws
@@ -216,7 +216,7 @@ def _sides(source: Source, task: Task, split: Split) -> _Sides:
 
 
 def _persons(
-    source: Source, train: partition.RowNumbers, test: partition.RowNumbers, task: Task
+    source: UnsplitRows, train: partition.RowNumbers, test: partition.RowNumbers, task: Task
 ) -> OfPersons | None:
     if source.persons is None:
         return None
@@ -224,14 +224,14 @@ def _persons(
     return OfPersons(own, held_out, task.rows_per_person)
 
 
-def _of_persons(source: Source) -> str:
+def _of_persons(source: UnsplitRows) -> str:
     """Returns ` of 120 persons`; "" if nobody asks whose the rows are."""
     if source.persons is None:
         return ""
     return f" of {counted(len(np.unique(source.persons.numbers)), 'person')}"
 
 
-def _validates(source: Source, held_out: partition.RowNumbers) -> bool:
+def _validates(source: UnsplitRows, held_out: partition.RowNumbers) -> bool:
     """Whether the rows held back are enough for a figure: some of each class that the node has rows of."""
     if source.classes is None:
         return bool(len(held_out))
@@ -239,7 +239,7 @@ def _validates(source: Source, held_out: partition.RowNumbers) -> bool:
 
 
 def _dataset(
-    source: Source,
+    source: UnsplitRows,
     task: Task,
     train: partition.RowNumbers,
     test: partition.RowNumbers,

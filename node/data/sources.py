@@ -26,7 +26,7 @@ _MOST_CLASSES = 1_000_000
 
 
 @dataclass(frozen=True)
-class Source:
+class UnsplitRows:
     """All rows of a source, not yet partitioned: x (n, ...), y (n,) integers or floats."""
 
     x: NDArray[np.float32]
@@ -45,14 +45,14 @@ class Source:
     """Those of the classes, if no schema has them."""
 
 
-def read_source(path: Path, task: Task) -> Source:
+def read_source(path: Path, task: Task) -> UnsplitRows:
     """Reads the rows in `path`, a file or a folder; raises ConfigError."""
     schema = task.data.own_schema
     if schema is not None:
         from node.data.reading import read_with_schema  # noqa: PLC0415 - pyarrow and Pillow, only where needed
 
         encoded = read_with_schema(path, schema, drawing_of(task))
-        return _encoded_source(path.name, schema, task.data.cells, encoded)
+        return _encoded_rows(path.name, schema, task.data.cells, encoded)
     if path.is_dir() and not path.suffix:
         raise ConfigError(
             f"data folder {shown(str(path))} needs a task that says which classes there are and how large "
@@ -62,7 +62,7 @@ def read_source(path: Path, task: Task) -> Source:
     return _understood(f"data file {shown(str(path))}", path.name, rows, task.train.counts)
 
 
-def source_of(rows: InMemory, task: Task) -> Source:
+def rows_in_memory(rows: InMemory, task: Task) -> UnsplitRows:
     """Returns rows in memory as a source, by the rules for a file with the same rows."""
     drawing = drawing_of(task)
     if isinstance(rows, Rows):
@@ -73,7 +73,7 @@ def source_of(rows: InMemory, task: Task) -> Source:
         schema = task.data.own_schema
         if isinstance(schema, TableSchema):
             encoded = encoded_frame(rows, schema, drawing)
-            return _encoded_source("a data frame", schema, task.data.cells, encoded)
+            return _encoded_rows("a data frame", schema, task.data.cells, encoded)
         plain = replace(plain_frame(rows, task, drawing), names=rows.names)
     return _understood("data", "rows in memory", plain, task.train.counts)
 
@@ -83,7 +83,7 @@ def drawing_of(task: Task) -> RowDraws:
     return RowDraws(task.task.seed, task.data.person, blank_is_own=task.data.blank_person == "own")
 
 
-def _understood(what: str, label: str, rows: Rows, counts: bool) -> Source:
+def _understood(what: str, label: str, rows: Rows, counts: bool) -> UnsplitRows:
     """Returns rows of numbers as a source; `what` names it in errors, `label` in its description.
 
     `counts`: whether whole numbers are counts, and no labels of classes.
@@ -94,7 +94,7 @@ def _understood(what: str, label: str, rows: Rows, counts: bool) -> Source:
     headline = f"{label}: {counted(len(y), 'row')}, numbers as they are (the task has no schema)"
     entries = [Entry(name, _shape_of(rows), "") for name in rows.features]
     report = Report(headline, (Entry(rows.target, "target", kind), *entries), ())
-    return Source(
+    return UnsplitRows(
         rows.x, y, len(rows.names) or classes, label, content, report, rows.draws, rows.persons, rows.names
     )
 
@@ -126,7 +126,7 @@ def _features(rows: Rows) -> str:
     return f"{len(names)} features ({shown(names[0])} to {shown(names[-1])})"
 
 
-def _encoded_source(label: str, schema: Schema, cells: Cells | None, encoded: Encoded) -> Source:
+def _encoded_rows(label: str, schema: Schema, cells: Cells | None, encoded: Encoded) -> UnsplitRows:
     target = schema.target
     classes = len(target.values) if isinstance(target, ClassTarget) else None
     kind = f"{classes} classes" if classes else "any number"
@@ -134,7 +134,7 @@ def _encoded_source(label: str, schema: Schema, cells: Cells | None, encoded: En
     content = f"{_encoded(schema)}, {named} ({kind})"
     headline = f"{label}: {counted(len(encoded.y), 'row')}, {content}"
     report = Report(headline, encoded.entries, (*_written(schema, cells), *encoded.remarks))
-    return Source(encoded.x, encoded.y, classes, label, content, report, encoded.draws, encoded.persons)
+    return UnsplitRows(encoded.x, encoded.y, classes, label, content, report, encoded.draws, encoded.persons)
 
 
 def _written(schema: Schema, cells: Cells | None) -> tuple[str, ...]:

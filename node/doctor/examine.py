@@ -18,8 +18,8 @@ from contextlib import suppress
 from aiohttp import ClientError, ClientSession
 from cryptography import x509
 
+from node.doctor.assess import between, clock, is_healthy, round_trip, state, throughput, upload
 from node.doctor.finding import Column, Examined, Finding
-from node.doctor.judge import between, clock, is_healthy, round_trip, state, throughput, upload
 from node.doctor.reach import Address, look_up, reach
 from node.doctor.requests import HEALTH, READY, Answer, Way
 from node.net.dialling import CONNECT_CAP_S, connect, meet, new_client

@@ -369,7 +369,7 @@ class Engine:
 
     def _train(self, own: int) -> Training:
         """Has the loss gate judge the base, then prepares an offer for this node's own round, in a thread."""
-        self._history.judge()
+        self._history.check_base()
         return self._contribution.prepare(own, self.stopping.training)
 
     def _warn_of_rows(self, training: Training) -> None:
@@ -397,10 +397,10 @@ class Engine:
         self.transport.uploads.restart()
         await begin()
         outcome = await self.stopping.unless(self._outcome)
-        self._judge_upload(outcome)
+        self._warn_of_late_upload(outcome)
         return outcome
 
-    def _judge_upload(self, outcome: Completed | Failed | None) -> None:
+    def _warn_of_late_upload(self, outcome: Completed | Failed | None) -> None:
         """Warns once, until a sum succeeds, if this node's part of a sum that failed came too late."""
         measured = self.transport.uploads.measured(asyncio.get_running_loop().time())
         if isinstance(outcome, Completed):

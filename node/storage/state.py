@@ -282,7 +282,7 @@ class State:
         self._previous_line = line_in(self._database.fact("previous_line"))
         self.gone = gone_in(self._database.fact("gone"))
         """The electors of this anchor that the owner declared gone for good."""
-        self._judged = self._database.fact("judged")
+        self._checked = self._database.fact("judged")
         self.spent = self._vector("spent")
         self.fresh = self._vector("fresh")
         self.pending = _read(self._database.fact("pending"))
@@ -428,7 +428,7 @@ class State:
     def _instead(self) -> Floats | None:
         """Reads the last good base from disk if the gate refused the base; else returns None."""
         good, here = self._database.fact("good"), self._database.fact("base_file")
-        refused = self._judged == self.base.digest and good != here
+        refused = self._checked == self.base.digest and good != here
         return self._vector("good") if refused else None
 
     @property
@@ -440,9 +440,9 @@ class State:
 
     @property
     @_alone
-    def unjudged(self) -> tuple[Base, Floats] | None:
+    def unchecked(self) -> tuple[Base, Floats] | None:
         """The base and its vector (d,) if no gate has judged it yet, else None."""
-        return None if self._judged == self.base.digest else (self.base, self.base_vector)
+        return None if self._checked == self.base.digest else (self.base, self.base_vector)
 
     @property
     @_alone
@@ -671,7 +671,7 @@ class State:
         self._tidy(self._certificate_files())
 
     @_alone
-    def judge(self, base: Base, good: bool) -> bool:
+    def set_accepted(self, base: Base, good: bool) -> bool:
         """Stores the gate's judgement of `base`. Returns False and changes nothing if `base` was replaced.
 
         An accepted base becomes the last good one. After a refusal, training starts from the last good base,
@@ -683,16 +683,16 @@ class State:
             self._database.set_facts(judged=base.digest)
             if good:
                 self._database.set_facts(good=self._database.fact("base_file"))
-        self._judged = base.digest
+        self._checked = base.digest
         return True
 
     @_alone
     def without_gate(self) -> None:
         """Forgets earlier judgements, because there is no gate any more: training starts from the base."""
-        if self._judged is not None:
+        if self._checked is not None:
             with self._database.step():
                 self._database.set_facts(judged=None, good=None)
-        self._judged = None
+        self._checked = None
 
     @_alone
     def ban(self, key: Key, evidence: tuple[Signed, ...]) -> None:

@@ -19,7 +19,7 @@ from node.data.partition import RowNumbers
 from node.system.errors import ConfigError, reason, shown
 from node.task.import_path import import_class
 from scenarios.data import partitions
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.own import DataName, name_of
 from scenarios.data.partitions import Parts
 
@@ -48,14 +48,14 @@ class RowChoice:
     most: int | None = None
     row_norm: float | None = None
 
-    def scaled(self, dataset: Dataset) -> Dataset:
+    def scaled(self, dataset: FederatedDataset) -> FederatedDataset:
         """`dataset` with its rows scaled down."""
         if self.row_norm is None:
             return dataset
         train_x, test_x = (clip_rows(x, self.row_norm) for x in (dataset.train_x, dataset.test_x))
         return replace(dataset, train_x=train_x, test_x=test_x)
 
-    def chosen(self, dataset: Dataset, rng: np.random.Generator) -> RowNumbers:
+    def chosen(self, dataset: FederatedDataset, rng: np.random.Generator) -> RowNumbers:
         """The numbers of the training rows, (n,) in order. Raises ConfigError if there are too few rows."""
         there = len(dataset.train_y)
         if self.most is None or self.most == there:
@@ -76,7 +76,7 @@ class Clients:
     count: int
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def deal(self, dataset: Dataset, rows: RowNumbers, rng: np.random.Generator) -> Parts:
+    def deal(self, dataset: FederatedDataset, rows: RowNumbers, rng: np.random.Generator) -> Parts:
         """The row numbers of each client, out of `rows`. Raises ConfigError."""
         labels = dataset.clients if self.partition in BY_OWNER else dataset.train_y
         if labels is None:

@@ -10,7 +10,7 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Labels
 from node.system.errors import ConfigError, reason
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 
 if TYPE_CHECKING:
     from scenarios.clients.work import ClientWork
@@ -33,7 +33,7 @@ def prepared(work: ClientWork, words_of: Callable[[int], Words]) -> ClientWork:
     return replace(work, taught=taught)
 
 
-def taught_in_round(work: ClientWork, words: Mapping[int, Words]) -> Dataset:
+def taught_in_round(work: ClientWork, words: Mapping[int, Words]) -> FederatedDataset:
     """Return the rows that the clients of `words` train on in one round; each has its own random words.
 
     It is `work.taught` itself if the mechanism changes nothing. Raises ConfigError for rows that the
@@ -46,7 +46,9 @@ def taught_in_round(work: ClientWork, words: Mapping[int, Words]) -> Dataset:
     return _changed(work, work.taught, words, anew)
 
 
-def _changed(work: ClientWork, dataset: Dataset, clients: Iterable[int], change: Change) -> Dataset:
+def _changed(
+    work: ClientWork, dataset: FederatedDataset, clients: Iterable[int], change: Change
+) -> FederatedDataset:
     """`dataset` with the rows of `clients` changed; rows that nobody changed are not copied."""
     x, y = dataset.train_x, dataset.train_y
     for client in clients:

@@ -24,7 +24,7 @@ from node.training.trainer import read_vector, shapes
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import NOBODY, Attackers
 from scenarios.clients.training import LocalTraining, training_of
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.partitions import Parts
 from scenarios.frame.digests import salt_of
 
@@ -67,8 +67,8 @@ class ClientWork:
 
     cell: FederatedArm
     model: nn.Module
-    dataset: Dataset
-    taught: Dataset
+    dataset: FederatedDataset
+    taught: FederatedDataset
     parts: Parts
     mechanism: ServerMechanism
 
@@ -141,7 +141,7 @@ class ClientWork:
         return np.array_split(ordered, max(1, -(-len(ordered) // self.cell.block)))
 
 
-def client_work(cell: FederatedArm, dataset: Dataset) -> ClientWork:
+def client_work(cell: FederatedArm, dataset: FederatedDataset) -> ClientWork:
     """Divide the rows, initialise the model and make the mechanism of a cell. Raises ConfigError."""
     dataset = cell.rows.scaled(dataset)
     rows = cell.rows.chosen(dataset, np.random.default_rng([_ROWS, cell.seed]))
@@ -162,7 +162,7 @@ def federation_of(cell: FederatedArm, model: nn.Module, parts: Parts) -> Federat
     return Federation(tuple(len(part) for part in parts), cell.rounds, sizes)
 
 
-def node_rows(dataset: Dataset, rows: NDArray[np.int64]) -> node_data.Dataset:
+def node_rows(dataset: FederatedDataset, rows: NDArray[np.int64]) -> node_data.Dataset:
     """The data set of a node's trainer, for a client with these training `rows` (n,)."""
     arrays = (dataset.train_x[rows], dataset.train_y[rows], dataset.test_x, dataset.test_y)
     x, y, test_x, test_y = (torch.from_numpy(array) for array in arrays)

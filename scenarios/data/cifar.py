@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.system.errors import reason
-from scenarios.data.dataset import UNREADABLE, Damaged, Dataset, Integers
+from scenarios.data.dataset import UNREADABLE, Damaged, FederatedDataset, Integers
 
 CIFAR_FILE = "cifar10/cifar-10-binary.tar.gz"
 CLASSES = 10
@@ -34,7 +34,7 @@ _TEST = f"{_FOLDER}/test_batch.bin"
 Records = NDArray[np.uint8]
 
 
-def cifar_10(folder: Path, _rng: np.random.Generator) -> Dataset:
+def cifar_10(folder: Path, _rng: np.random.Generator) -> FederatedDataset:
     """CIFAR-10 as published: images (n, 3, 32, 32) from 0 to 1, red, green, blue; Krizhevsky 2009.
 
     Raises Damaged.
@@ -46,7 +46,9 @@ def cifar_10(folder: Path, _rng: np.random.Generator) -> Dataset:
         f"cifar-10: {len(train)} training and {len(test)} test images of 32 x 32 pixels in colour, "
         f"{CLASSES} classes"
     )
-    return Dataset(_images(train), _labels(train), _images(test), _labels(test), None, CLASSES, description)
+    return FederatedDataset(
+        _images(train), _labels(train), _images(test), _labels(test), None, CLASSES, description
+    )
 
 
 def read_batches(path: Path) -> dict[str, Records]:

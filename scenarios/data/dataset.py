@@ -28,7 +28,7 @@ class Damaged(Exception):
 
 
 @dataclass(frozen=True)
-class Dataset:
+class FederatedDataset:
     """All rows of a data set.
 
     `train_x` and `test_x` are float32 (n, ...), `train_y` and `test_y` int64 (n,) in 0..classes-1.
@@ -43,7 +43,7 @@ class Dataset:
     classes: int
     description: str
 
-    def only(self, rows: RowNumbers) -> Dataset:
+    def only(self, rows: RowNumbers) -> FederatedDataset:
         """With these training rows alone, whose owners it does not tell."""
         return replace(self, train_x=self.train_x[rows], train_y=self.train_y[rows], clients=None)
 
@@ -56,6 +56,6 @@ def split(
     clients: Integers | None,
     classes: int,
     description: str,
-) -> Dataset:
+) -> FederatedDataset:
     """Divide rows (n, ...) and labels (n,) into those `kept` for training and those `held_out` for tests."""
-    return Dataset(x[kept], y[kept], x[held_out], y[held_out], clients, classes, description)
+    return FederatedDataset(x[kept], y[kept], x[held_out], y[held_out], clients, classes, description)

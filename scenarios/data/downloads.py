@@ -80,7 +80,7 @@ def _left_alone(file: PublishedFile, path: Path, console: Console) -> bool:
         say(console, f"{error}: it is fetched again")
         return False
     known = file.digest is None or _digits(path, file.digest.algorithm) == file.digest.digits
-    whose = _judged(file) if known else "whole, not the publisher's bytes, kept"
+    whose = _checked_by(file) if known else "whole, not the publisher's bytes, kept"
     say(console, f"{path}: is there, {whose}")
     return True
 
@@ -164,17 +164,17 @@ def _put(partial: Path, file: PublishedFile, folder: Path) -> str:
     with refused(f"{folder} cannot be written"):
         if file.digest is not None:
             partial.replace(folder / file.name)
-            return _judged(file)
+            return _checked_by(file)
         digits = _digits(partial, "sha256")
         _pin(folder, file.name).write_text(f"{digits}  {file.name}\n", encoding="ascii")
         partial.replace(folder / file.name)
     return (
-        f"{_judged(file)}; its sha256 {digits} is noted in {_pin(folder, file.name).name}, and a later "
+        f"{_checked_by(file)}; its sha256 {digits} is noted in {_pin(folder, file.name).name}, and a later "
         "download must have it"
     )
 
 
-def _judged(file: PublishedFile) -> str:
+def _checked_by(file: PublishedFile) -> str:
     """A text that says how a file was found intact."""
     if file.digest is None:
         return "nobody states its checksum, its structure is whole"
@@ -197,7 +197,7 @@ async def _attempt(session: ClientSession, url: str, file: PublishedFile, partia
     resumed = _size(partial) if file.digest is not None else 0
     if not _complete(file, partial):
         await _transfer(session, url, file, partial, resumed, bar)
-    _judge(file, partial, again=resumed > 0)
+    _check_download(file, partial, again=resumed > 0)
 
 
 def _complete(file: PublishedFile, partial: Path) -> bool:
@@ -272,7 +272,7 @@ def _opened(partial: Path, start: int) -> FileIO:
         return partial.open("ab" if start else "wb", buffering=0)
 
 
-def _judge(file: PublishedFile, partial: Path, *, again: bool) -> None:
+def _check_download(file: PublishedFile, partial: Path, *, again: bool) -> None:
     """Raise _Failed unless `partial` is the published file; remove it if more bytes cannot help."""
     if _size(partial) < (file.size_bytes or 0):
         raise _Failed(f"ended{_so_far(file, partial)}", again=True)

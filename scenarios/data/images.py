@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from node.data import partition
 from node.system.errors import reason
-from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Integers, split
+from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, FederatedDataset, Integers, split
 
 MNIST_FILES = (
     "mnist/train-images-idx3-ubyte.gz",
@@ -35,24 +35,24 @@ Bytes = NDArray[np.uint8]
 # ---- MNIST
 
 
-def mnist(folder: Path, _rng: np.random.Generator) -> Dataset:
+def mnist(folder: Path, _rng: np.random.Generator) -> FederatedDataset:
     """MNIST as published: images (n, 1, 28, 28) from 0 to 1, ink bright; LeCun et al. 1998."""
     return _four_files(folder, "mnist", MNIST_FILES, "ink bright")
 
 
-def fashion_mnist(folder: Path, _rng: np.random.Generator) -> Dataset:
+def fashion_mnist(folder: Path, _rng: np.random.Generator) -> FederatedDataset:
     """Fashion-MNIST as published: clothes (n, 1, 28, 28) from 0 to 1; Xiao et al. 2017."""
     return _four_files(folder, "fashion-mnist", FASHION_FILES, "clothes")
 
 
-def _four_files(folder: Path, name: str, files: tuple[str, ...], content: str) -> Dataset:
+def _four_files(folder: Path, name: str, files: tuple[str, ...], content: str) -> FederatedDataset:
     """A data set in MNIST's format: images and labels for training, then for tests."""
     train, test = (_mnist_half(folder, *half) for half in (files[:2], files[2:]))
     description = (
         f"{name}: {len(train[1])} training and {len(test[1])} test images of 28 x 28 pixels, {content}, "
         f"{DIGITS} classes"
     )
-    return Dataset(*train, *test, None, DIGITS, description)
+    return FederatedDataset(*train, *test, None, DIGITS, description)
 
 
 def _mnist_half(folder: Path, images: str, labels: str) -> tuple[NDArray[np.float32], Integers]:
@@ -112,7 +112,7 @@ def _idx_values(path: Path, file: gzip.GzipFile, shape: tuple[int, ...]) -> Byte
 # ---- FEMNIST
 
 
-def femnist_digits(folder: Path, rng: np.random.Generator) -> Dataset:
+def femnist_digits(folder: Path, rng: np.random.Generator) -> FederatedDataset:
     """FEMNIST's digits by client: images (n, 1, 28, 28) from 0 to 1, inverted, so that ink is bright.
 
     The file has dark ink on white. A fifth of each client's rows is held out, stratified by label.
@@ -166,7 +166,7 @@ def _refuse_large(path: Path, file: BinaryIO) -> None:
 # ---- digits
 
 
-def digits(_folder: Path, rng: np.random.Generator) -> Dataset:
+def digits(_folder: Path, rng: np.random.Generator) -> FederatedDataset:
     """Scikit-learn's handwritten digits: pixels (n, 64) from 0 to 1, the same as in the nodes' task."""
     from sklearn.datasets import load_digits  # noqa: PLC0415  a slow import, needed here only
 

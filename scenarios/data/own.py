@@ -8,13 +8,13 @@ from node.data import dataset as node_data
 from node.system.errors import ConfigError, shown
 from node.task.load import read_task
 from node.task.sections import DataSection
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 
 DataName = str | DataSection
 """A data set of `scenarios.data.sources` by its name, or rows of one's own as [data] of a task names them."""
 
 
-def own_dataset(section: DataSection, seed: int) -> Dataset:
+def own_dataset(section: DataSection, seed: int) -> FederatedDataset:
     """The rows of `section`, with the test rows that nodes with this task.seed hold out.
 
     Raises ConfigError if they cannot be read, or if their targets are not class labels.
@@ -29,7 +29,7 @@ def own_dataset(section: DataSection, seed: int) -> Dataset:
     train_x, train_y, test_x, test_y = (
         tensor.numpy() for tensor in (found.train_x, found.train_y, found.test_x, found.test_y)
     )
-    return Dataset(train_x, train_y, test_x, test_y, None, found.classes, found.description)
+    return FederatedDataset(train_x, train_y, test_x, test_y, None, found.classes, found.description)
 
 
 def name_of(data: DataName) -> str:

@@ -6,8 +6,8 @@ adult.test.gz, `loan/LoanStats3a_clean.csv.gz`, and `criteo/` with train.tsv.gz,
 `python -m scenarios data NAME` downloads each of them, or makes it from what its publisher offers
 (scenarios.data.published). `digits` and `breast-cancer` come with scikit-learn.
 
-Most are a Dataset, rows with a class each. `criteo` is divided between two parties, so it has a loader of its
-own.
+Most are a FederatedDataset, rows with a class each. `criteo` is divided between two parties, so it has a
+loader of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scenarios.data import origins
 from scenarios.data.cifar import CIFAR_FILE, cifar_10
 from scenarios.data.criteo import FILES as CRITEO_FILES
 from scenarios.data.criteo import Criteo, criteo
-from scenarios.data.dataset import Damaged, Dataset
+from scenarios.data.dataset import Damaged, FederatedDataset
 from scenarios.data.images import (
     FASHION_FILES,
     FEMNIST_FILE,
@@ -94,7 +94,7 @@ def _among(sources: Mapping[str, Source[Data]], name: str) -> Source[Data]:
     return sources[name]
 
 
-def load(name: str, folder: Path, rng: np.random.Generator) -> Dataset:
+def load(name: str, folder: Path, rng: np.random.Generator) -> FederatedDataset:
     """Load a data set from `folder`; `rng` draws the test rows if the publisher names none.
 
     With `default_rng([seed, 1])`, `digits` has the same test rows as nodes with that task.seed.
@@ -136,7 +136,7 @@ def _fetched(
     return Source(name, summary, files, origin, remedy, read)
 
 
-SOURCES: dict[str, Source[Dataset]] = {
+SOURCES: dict[str, Source[FederatedDataset]] = {
     entry.name: entry
     for entry in (
         Source(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from node.data import partition
 from node.system.errors import reason, shown
-from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Integers, split
+from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, FederatedDataset, Integers, split
 
 Columns = Mapping[str, Sequence[str]]
 """The cells of each column, by its name."""
@@ -106,13 +106,13 @@ def read_adult(path: Path) -> Columns:
     return _columns(path, ADULT, header_is_there=False)
 
 
-def adult(folder: Path, _rng: np.random.Generator) -> Dataset:
+def adult(folder: Path, _rng: np.random.Generator) -> FederatedDataset:
     """Census income (Becker & Kohavi 1996): x (n, 107), y 1 for incomes above 50,000; published test rows."""
     train, test = (read_adult(folder / name) for name in ADULT_FILES)
     return _dataset("adult", "above 50,000", ADULT, train, test, None)
 
 
-def loan(folder: Path, rng: np.random.Generator) -> Dataset:
+def loan(folder: Path, rng: np.random.Generator) -> FederatedDataset:
     """LendingClub's loans of 2007 to 2011: x (n, 20), y 1 for a charged-off loan; a client is a state."""
     table = _columns(folder / LOAN_FILE, LOAN, header_is_there=True)
     owners, owner = np.unique(list(table["addr_state"]), return_inverse=True)
@@ -122,10 +122,10 @@ def loan(folder: Path, rng: np.random.Generator) -> Dataset:
         {name: [cells[row] for row in rows] for name, cells in table.items()} for rows in (kept, held_out)
     )
     found = _dataset("loan", "charged off", LOAN, train, test, owner[kept].astype(np.int64))
-    return Dataset(**{**vars(found), "description": f"{found.description}, {len(owners)} states"})
+    return FederatedDataset(**{**vars(found), "description": f"{found.description}, {len(owners)} states"})
 
 
-def breast_cancer(_folder: Path, rng: np.random.Generator) -> Dataset:
+def breast_cancer(_folder: Path, rng: np.random.Generator) -> FederatedDataset:
     """Wisconsin diagnostic breast cancer (Street et al. 1993): x (n, 30), y 0 malignant, 1 benign.
 
     Each feature is standardised by the mean and standard deviation of all training rows. No mechanism's
@@ -198,7 +198,7 @@ def _labels(path: Path, layout: Layout, table: Columns) -> Integers:
 
 def _dataset(
     name: str, event: str, layout: Layout, train: Columns, test: Columns, owners: Integers | None
-) -> Dataset:
+) -> FederatedDataset:
     path = Path(name)
     train_y, test_y = _labels(path, layout, train), _labels(path, layout, test)
     numbers, test_numbers = _standardised(path, layout, train, test)
@@ -213,7 +213,7 @@ def _dataset(
         f"{name}: {len(train_y)} training and {len(test_y)} test rows of {train_x.shape[1]} features, "
         f"2 classes, {np.mean(test_y):.1%} of the test rows {event}{never}"
     )
-    return Dataset(train_x, train_y, test_x, test_y, owners, 2, description)
+    return FederatedDataset(train_x, train_y, test_x, test_y, owners, 2, description)
 
 
 def _standardised(

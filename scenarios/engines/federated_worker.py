@@ -22,7 +22,7 @@ from node.training.proximal import ProximalTerm
 from node.training.trainer import Trainer
 from scenarios.clients.preparation import prepared, taught_in_round
 from scenarios.clients.work import ClientWork, FederatedArm, node_rows
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.partitions import Parts
 from scenarios.engines.clock import clocked
 from scenarios.engines.federation import Server, work_for
@@ -46,7 +46,7 @@ class Post:
     """
 
     cell: FederatedArm
-    dataset: Dataset
+    dataset: FederatedDataset
     parts: Parts
     federation: Federation
     nodes: int

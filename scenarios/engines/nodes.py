@@ -25,7 +25,7 @@ import numpy as np
 
 from node.cli.sigint import INTERRUPTED
 from scenarios.clients.work import ClientWork, client_work, federation_of
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.partitions import Parts
 from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, cores
@@ -227,7 +227,7 @@ def nodes_of(cell: Cell, library: LocalRoom) -> Nodes:
 def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:
     """The jobs of the leader (its columns, the labels) and the follower (its columns)."""
     leaders, followers = dealt(library.vertical(DATA_SET))
-    plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
+    plan = plan_of(cell, len(leaders.labels), len(leaders.evaluated_labels))
     told, worker = Told(cell, plan), "scenarios.engines.vertical_worker"
     return [
         NodeJob("leader node", "leader.log", f"{worker}:lead", (told, leaders)),
@@ -249,7 +249,7 @@ def posts(work: ClientWork) -> list[Post]:
     return [Post(work.cell, dataset, parts, federation, nodes) for dataset, parts in given]
 
 
-def _clients(work: ClientWork, mine: range) -> tuple[Dataset, Parts]:
+def _clients(work: ClientWork, mine: range) -> tuple[FederatedDataset, Parts]:
     """The input of a client node: the rows of the clients `mine`, and one test row for its shape."""
     kept = np.concatenate([work.parts[client] for client in mine])
     dataset = work.dataset.only(kept)

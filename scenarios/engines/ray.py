@@ -23,7 +23,7 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.servers.server import Indices, Sent
 from scenarios.clients.work import ClientWork, Crew, FederatedArm
 from scenarios.data.criteo import Criteo
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.own import DataName
 from scenarios.engines.choice import RaySection
 from scenarios.engines.clock import clocked
@@ -159,9 +159,9 @@ class RayRoom:
     data: Mapping[DataName, Ref]
     say: Say
 
-    def dataset(self, name: DataName, seed: int) -> Dataset:
+    def dataset(self, name: DataName, seed: int) -> FederatedDataset:
         """See Room.dataset; it comes from the object store and is therefore read-only."""
-        shipped: Dataset = got(self.data[name])
+        shipped: FederatedDataset = got(self.data[name])
         # These become torch tensors, and torch warns about read-only memory.
         return replace(shipped, test_x=shipped.test_x.copy(), test_y=shipped.test_y.copy())
 

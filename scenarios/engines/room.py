@@ -17,7 +17,7 @@ from node.task.sections import DataSection
 from scenarios.clients.work import ClientWork, Crew
 from scenarios.data import sources
 from scenarios.data.criteo import Criteo
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.own import DataName, own_dataset
 from scenarios.engines.clock import clocked
 from scenarios.federated.rounds import in_order, remembered, train_block
@@ -59,10 +59,10 @@ class LocalRoom:
     data_dir: Path
     threads: int = 1
     say: Say = lambda number, figure: None
-    _loaded: dict[tuple[DataName, int], Dataset] = field(default_factory=dict)
+    _loaded: dict[tuple[DataName, int], FederatedDataset] = field(default_factory=dict)
     _vertical: dict[str, Criteo] = field(default_factory=dict)
 
-    def dataset(self, name: DataName, seed: int) -> Dataset:
+    def dataset(self, name: DataName, seed: int) -> FederatedDataset:
         """See Room.dataset; loaded once."""
         if (name, seed) not in self._loaded:
             self._loaded.clear()
@@ -75,7 +75,7 @@ class LocalRoom:
             self._vertical[name] = sources.load_vertical(name, self.data_dir)
         return self._vertical[name]
 
-    def either(self, name: DataName, seed: int) -> Dataset | Criteo:
+    def either(self, name: DataName, seed: int) -> FederatedDataset | Criteo:
         """The data set of that name, of either kind. Raises ConfigError."""
         if isinstance(name, str) and name in sources.VERTICAL:
             return self.vertical(name)
@@ -94,7 +94,7 @@ def replayed(cell: Cell, data_dir: Path, threads: int, say: Say) -> Outcome:
         return clocked(lambda tell: cell.replay(LocalRoom(data_dir, threads, tell)), say)
 
 
-def load(name: DataName, data_dir: Path, seed: int) -> Dataset:
+def load(name: DataName, data_dir: Path, seed: int) -> FederatedDataset:
     """Load a data set with the test rows of that seed. Raises ConfigError."""
     if isinstance(name, DataSection):
         return own_dataset(name, seed)

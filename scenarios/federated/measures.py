@@ -66,7 +66,7 @@ def membership(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
     """How well an attacker tells honest clients' rows from similar ones, by loss and by shadow models.
 
     The attacker has a part of the test rows, enough for shadows of the same size; the rest of them are the
-    non-members. Thresholds are chosen on one half of the judged rows and evaluated on the other. Empty if the
+    non-members. Thresholds are chosen on one half of the rows and evaluated on the other. Empty if the
     training rows are in other processes, as with real nodes.
     """
     rows, data = honest_rows(work), work.dataset
@@ -102,7 +102,7 @@ def excess(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
 def _shadows(
     work: ClientWork,
     own: NDArray[np.int64],
-    judged: tuple[Floats, Floats],
+    evaluated: tuple[Floats, Floats],
     numbers: tuple[NDArray[np.int64], NDArray[np.int64]],
     rng: np.random.Generator,
 ) -> Shadows:
@@ -120,8 +120,8 @@ def _shadows(
         y=data.test_y,
         training=training,
         seeds=seeds,
-        judged_x=np.concatenate(judged),
-        judged_y=labels,
+        evaluated_x=np.concatenate(evaluated),
+        evaluated_y=labels,
     )
     return Shadows(*np.split(losses, [len(numbers[0])], axis=1))
 

@@ -37,7 +37,7 @@ from scenarios.study.cells import NO_EPSILON, Fact, Outcome, Room
 def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome:
     """Run all rounds of a cell. Raises UserError if a model is no longer finite."""
     begun, mechanism, parts = time.perf_counter(), work.mechanism, work.parts
-    judge = Trainer(work.model, work.cell.train, node_rows(work.dataset, parts[0][:1]), 0, None, words)
+    evaluator = Trainer(work.model, work.cell.train, node_rows(work.dataset, parts[0][:1]), 0, None, words)
     rng = np.random.default_rng([SAMPLE, work.cell.seed])
     model, state, figures, exchanged = work.start, mechanism.start(), [], []
     for number in range(1, work.cell.rounds + 1):
@@ -47,7 +47,7 @@ def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome
         exchanged.append((len(chosen), len(sent)))
         uploads = [Upload(client, len(parts[client]), vector) for client, vector in sent.items()]
         model, state = mechanism.combine(model, state, uploads, words)
-        figures.append(judge.evaluate(model).score)
+        figures.append(evaluator.evaluate(model).score)
         room.say(number, figures[-1])
     missing = sum(chosen - sent for chosen, sent in exchanged)
     counted: dict[str, Fact] = {"missing uploads": missing, "model sha256": digest_of(model)}
@@ -55,7 +55,7 @@ def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome
     learned = {**mechanism.figures, **mechanism.state_figures(state)}
     common = server_facts(mechanism, work.cell.rounds, work.width)
     facts = {**protection_facts(mechanism), **learned, **measured, **counted, **common}
-    series = server_series(judge.outputs(model), work.dataset.classes, exchanged, work.width)
+    series = server_series(evaluator.outputs(model), work.dataset.classes, exchanged, work.width)
     return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
 
 

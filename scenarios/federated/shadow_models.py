@@ -1,6 +1,6 @@
 """Shadow models for membership inference: an attacker trains them on its own rows, all as one batch.
 
-    attacker's rows ──random halves──▶ shadows, trained centrally ──▶ losses on the rows that are judged
+    attacker's rows ──random halves──▶ shadows, trained centrally ──▶ losses on the rows that are evaluated
 
 The attacker knows what a member of the swarm knows: the model, its start and the training settings.
 mechanisms.audits.shadows turns these losses into scores.
@@ -29,7 +29,7 @@ Losses = NDArray[np.float64]
 _BLOCK = 32
 """The most shadows that are trained as one batch."""
 _JUDGED_ROWS = 4096
-"""The most rows that are judged at once, to bound memory."""
+"""The most rows that are evaluated at once, to bound memory."""
 
 
 def random_halves(rows: RowNumbers, shadows: int, rng: np.random.Generator) -> list[RowNumbers]:
@@ -47,10 +47,10 @@ def shadow_losses(
     y: Integers,
     training: LocalTraining,
     seeds: Sequence[Seed],
-    judged_x: Floats,
-    judged_y: Integers,
+    evaluated_x: Floats,
+    evaluated_y: Integers,
 ) -> Losses:
-    """(s, n) losses of the judged rows (n, ...) under s shadows; shadow i is trained on rows_of_shadows[i].
+    """(s, n) losses of evaluated rows (n, ...) under s shadows; shadow i is trained on rows_of_shadows[i].
 
     All shadows begin at `start` (d,); `x` (m, ...) and `y` (m,) are the attacker's rows; `seeds` determine
     the order of each shadow's rows. Raises UserError if a shadow is no longer finite.
@@ -72,7 +72,7 @@ def shadow_losses(
             f"training of a shadow model diverged; lower train.learning_rate = {training.learning_rate:g} "
             "or set train.grad_clip"
         )
-    return np.stack([row_losses(model, vector, judged_x, judged_y) for vector in vectors])
+    return np.stack([row_losses(model, vector, evaluated_x, evaluated_y) for vector in vectors])
 
 
 def row_losses(model: nn.Module, vector: Floats, x: Floats, y: Integers) -> Losses:

@@ -31,7 +31,7 @@ from node.training.build import build
 from node.training.trainer import Trainer, read_vector, shapes, write_vector
 from scenarios.clients.training import train_clients, training_of
 from scenarios.clients.work import node_rows
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.study.cells import BaseCell
 
 _BLOCK = 32
@@ -77,7 +77,7 @@ class AttackCell(BaseCell):
         key = f"{section}.{next(iter(table[section]), '')}"
         raise ConfigError(f"--set {key}: each arm has its own model and training; allowed: scenario.*")
 
-    def built(self, dataset: Dataset) -> nn.Module:
+    def built(self, dataset: FederatedDataset) -> nn.Module:
         """The model with its initial weights, for rows as those of `dataset`."""
         return build(self.model, self.seed, node_rows(dataset, np.arange(1)))
 
@@ -96,7 +96,7 @@ class AttackCell(BaseCell):
 
     def offered(
         self,
-        dataset: Dataset,
+        dataset: FederatedDataset,
         model: nn.Module,
         parts: Sequence[RowNumbers],
         mechanism: Mechanism,
@@ -109,7 +109,7 @@ class AttackCell(BaseCell):
 
     def trained(
         self,
-        dataset: Dataset,
+        dataset: FederatedDataset,
         model: nn.Module,
         start: Floats,
         parts: Sequence[RowNumbers],

@@ -30,7 +30,7 @@ from mechanisms.gradients.objective import Loss
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.training.trainer import read_vector, shapes, split_vector
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.digests import salt_of
 from scenarios.inference.cell import AttackCell
@@ -186,7 +186,9 @@ class InversionCell(AttackCell):
         facts = {**protection_facts(mechanism), **figures(found)}
         return Outcome((figure,), facts, time.perf_counter() - begun, pictures)
 
-    def _inverted(self, dataset: Dataset, model: nn.Module, mechanism: Mechanism, target: int) -> Inverted:
+    def _inverted(
+        self, dataset: FederatedDataset, model: nn.Module, mechanism: Mechanism, target: int
+    ) -> Inverted:
         """Attack the first row of an order that is the same in all arms."""
         order = np.random.default_rng([_ROWS, self.seed, target]).permutation(len(dataset.train_y))
         chosen, start = order[: self.updates * self.rows], read_vector(model, "*")
@@ -210,7 +212,7 @@ class InversionCell(AttackCell):
         )
         alike = np.delete(np.arange(len(dataset.train_y)), order[0])
         others = dataset.train_x[alike[dataset.train_y[alike] == y[0]]]
-        return judged(x[0], quotient_row(model, gradient).reshape(x[0].shape), rows[y == y[0]], others)
+        return scored(x[0], quotient_row(model, gradient).reshape(x[0].shape), rows[y == y[0]], others)
 
 
 def quotient_row(model: nn.Module, gradient: Floats) -> Floats:
@@ -220,7 +222,7 @@ def quotient_row(model: nn.Module, gradient: Floats) -> Floats:
     return first_layer_input(parts[weight], parts[bias])
 
 
-def judged(truth: Floats, quotient: Floats, rows: Floats, others: Floats) -> Inverted:
+def scored(truth: Floats, quotient: Floats, rows: Floats, others: Floats) -> Inverted:
     """Compare what the attacks found, `quotient` (...) and `rows` (k, ...), with the `truth` (...).
 
     `others` (n, ...) are rows that the attacker could have guessed.

@@ -84,8 +84,8 @@ class MembershipCell(AttackCell):
             vectors = self.trained(dataset, model, start, parts, mechanism, words)
             x, y = dataset.train_x[candidates], dataset.train_y[candidates]
             losses = np.stack([row_losses(model, vector, x, y) for vector in vectors])
-            judge = Trainer(model, self.train, node_rows(dataset, own[:1]), 0, None, SeededWords(rng))
-            right = [judge.evaluate(vector).score for vector in vectors[: self.victims]]
+            evaluator = Trainer(model, self.train, node_rows(dataset, own[:1]), 0, None, SeededWords(rng))
+            right = [evaluator.evaluate(vector).score for vector in vectors[: self.victims]]
         inside = np.stack([np.isin(candidates, part) for part in parts[: self.victims]])
         found = attacked(losses[: self.victims], inside, losses[self.victims :], rng)
         room.say(1, found["ratio auc"])

@@ -25,7 +25,7 @@ from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.data.partition import RowNumbers
 from node.system.errors import ConfigError
-from scenarios.data.dataset import Dataset, Integers
+from scenarios.data.dataset import FederatedDataset, Integers
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.digests import salt_of
 from scenarios.inference.cell import AttackCell
@@ -188,7 +188,7 @@ class PropertyCell(AttackCell):
         return Outcome((found.auc,), facts, time.perf_counter() - begun)
 
     def _clients(
-        self, narrowed: Dataset, women: Flags, model: nn.Module, mechanism: Mechanism
+        self, narrowed: FederatedDataset, women: Flags, model: nn.Module, mechanism: Mechanism
     ) -> tuple[Clients, Clients]:
         """The attacker's shadow clients, and the clients that it judges."""
         order = np.random.default_rng([_POOLS, self.seed]).permutation(len(women))
@@ -206,7 +206,7 @@ class PropertyCell(AttackCell):
         return Clients(offers[:SHADOWS], has[:SHADOWS]), Clients(offers[SHADOWS:], has[SHADOWS:])
 
 
-def without_sex(dataset: Dataset) -> tuple[Dataset, Flags]:
+def without_sex(dataset: FederatedDataset) -> tuple[FederatedDataset, Flags]:
     """Adult without sex and relationship, and which training rows are of women, (n,). Raises ConfigError."""
     x = dataset.train_x
     if x.shape[1:] != (COLUMNS,) or not (x[:, FEMALE] + x[:, MALE] == 1).all():
@@ -216,7 +216,7 @@ def without_sex(dataset: Dataset) -> tuple[Dataset, Flags]:
         )
     gone = [FEMALE, MALE, *RELATIONSHIP]
     train_x, test_x = np.delete(x, gone, axis=1), np.delete(dataset.test_x, gone, axis=1)
-    narrowed = Dataset(
+    narrowed = FederatedDataset(
         train_x=train_x,
         train_y=dataset.train_y,
         test_x=test_x,

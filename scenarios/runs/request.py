@@ -1,4 +1,4 @@
-"""What the command line may change of a study, judged: which arms, how many seeds, which engine.
+"""What the command line may change of a study, checked: which arms, how many seeds, which engine.
 
 `--set scenario.KEY=VALUE` is for the study, `--set ray.KEY=VALUE` for its engine, every other `--set` is a
 key of a task and goes to all arms.
@@ -83,7 +83,7 @@ class StudySection:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """A study that can be run: what the command line asked for, judged.
+    """A study that can be run: what the command line asked for, checked.
 
     arms: templates, changed as asked; seeds: one after the other from the first; given: the arguments that
     ask for the same again; target: see `Sweep`.
@@ -103,7 +103,7 @@ class StudyRun:
         return tuple(as_arm(arm).cell.seeded(seed) for seed in self.seeds for arm in self.arms)
 
 
-def judged(study: Study, request: Request) -> StudyRun:
+def study_run(study: Study, request: Request) -> StudyRun:
     """The run that a request asks for. Raises ConfigError, also where a data set is missing or damaged."""
     table = overridden(request.overrides or ())
     own = read_section(StudySection, "scenario", table.pop("scenario", {}))

@@ -14,7 +14,7 @@ from scenarios.engines.nodes import ProcessesEngine
 from scenarios.frame.progress import print_plain
 from scenarios.frame.spec import Json, Scenario, Table
 from scenarios.runs.progress import sweep_shown
-from scenarios.runs.request import OPTIONS, StudyRun, described, judged
+from scenarios.runs.request import OPTIONS, StudyRun, described, study_run
 from scenarios.study.cells import Cell, Shelf
 from scenarios.study.common_tables import common_tables
 from scenarios.study.comparison import METHOD
@@ -32,7 +32,7 @@ def scenario_of(study: Study, target: str = "") -> Scenario[StudyRun, Sweep]:
         summary=study.summary,
         options=OPTIONS,
         engines=ENGINES,
-        plan=lambda request: judged(study, request),
+        plan=lambda request: study_run(study, request),
         describe=described,
         again=lambda run: run.given,
         execute=execute,

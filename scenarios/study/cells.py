@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from node.system.errors import ConfigError, UserError, reason
 from scenarios.data.criteo import Criteo
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.own import DataName
 from scenarios.frame.folder import write_value
 from scenarios.frame.spec import Json
@@ -68,7 +68,7 @@ class Room(Protocol):
     def data_dir(self) -> Path:
         """The data folder."""
 
-    def dataset(self, name: DataName, seed: int) -> Dataset:
+    def dataset(self, name: DataName, seed: int) -> FederatedDataset:
         """The data set of that name, or rows of one's own, with test rows drawn from `seed`.
 
         Raises ConfigError.

@@ -27,7 +27,7 @@ from node.task.shared_noise_keys import SHARED_NOISE_KEYS, is_distributed
 from node.training.build import build_model
 from node.training.trainer import Evaluation, shapes
 from scenarios.clients.work import node_rows
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.partitions import iid
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
@@ -97,7 +97,7 @@ class Dealt(BaseCell):
     def parties(self) -> int:
         """Among how many the rows are divided."""
 
-    def dataset(self, room: Room) -> Dataset:
+    def dataset(self, room: Room) -> FederatedDataset:
         """The data set with the cell's scale. Raises ConfigError."""
         return scaled(room.dataset(self.rows, self.seed), self.scale)
 
@@ -232,7 +232,7 @@ def task_of(table: Sections, seed: int) -> Task:
     return read_task({**table, "task": {**table.get("task", {}), "seed": seed}})
 
 
-def scaled(dataset: Dataset, scale: Scale) -> Dataset:
+def scaled(dataset: FederatedDataset, scale: Scale) -> FederatedDataset:
     """The rows (value - mean) / std, those for tests too."""
     if scale == AS_THEY_ARE:
         return dataset
@@ -240,7 +240,7 @@ def scaled(dataset: Dataset, scale: Scale) -> Dataset:
     return replace(dataset, train_x=(dataset.train_x - mean) / std, test_x=(dataset.test_x - mean) / std)
 
 
-def parts_of(dataset: Dataset, parties: int, seed: int) -> list[np.ndarray]:
+def parts_of(dataset: FederatedDataset, parties: int, seed: int) -> list[np.ndarray]:
     """The training row numbers of each party: equal parts, drawn at random."""
     if parties == 1:
         return [np.arange(len(dataset.train_y))]

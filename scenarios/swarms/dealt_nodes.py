@@ -11,7 +11,7 @@ import numpy as np
 
 from node.runtime.record.figures import AGGREGATED, Record
 from scenarios.clients.work import node_rows
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.frame.work import Say
 from scenarios.study.cells import METRIC, Fact, Outcome, Room
 from scenarios.swarms.cells import common_facts, each_round, lowest_figures, privacy_facts
@@ -54,7 +54,7 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
     return Outcome(figures, facts, time.perf_counter() - begun, series)
 
 
-def dealt_to(cell: PeersCell, dataset: Dataset) -> list[Dataset]:
+def dealt_to(cell: PeersCell, dataset: FederatedDataset) -> list[FederatedDataset]:
     """Each peer's rows, with the common test rows."""
     return [dataset.only(part) for part in parts_of(dataset, cell.peers, cell.seed)]
 

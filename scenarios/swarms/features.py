@@ -17,11 +17,11 @@ from node.system.errors import ConfigError, UserError, reason
 from node.task.sections import ModelSection, Task
 from node.training.build import make
 from node.training.frozen_body import FrozenBody
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.sources import data_folder
 
 
-def with_features(task: Task, dataset: Dataset) -> tuple[Task, Dataset]:
+def with_features(task: Task, dataset: FederatedDataset) -> tuple[Task, FederatedDataset]:
     """The task of the head alone, and the body's outputs as rows; both as they are if there is no body.
 
     The head of scattering features has the initial weights that it has behind the body: the body draws none.

@@ -16,7 +16,7 @@ from node.runtime.record.figures import Record, Summary
 from node.system.addresses import PeerAddress
 from node.system.errors import ConfigError, UserError
 from node.task.sections import Task
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.frame.children import PRELOAD, Children, warm_up
 from scenarios.swarms.history import by_round, read_history, read_summary
 from scenarios.swarms.progress import PeerProgress
@@ -42,7 +42,7 @@ class SwarmPlan:
     peers: int
     rounds: int
     folder: Path
-    rows: tuple[Dataset, ...] | None = None
+    rows: tuple[FederatedDataset, ...] | None = None
 
     def peer_folder(self, peer: int) -> Path:
         """The folder of peer number `peer`, from 0."""

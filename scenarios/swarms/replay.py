@@ -65,9 +65,9 @@ class Swarm:
         ]
         one_by_one = OneByOne(task, datasets, self.members)
         self.trainers = one_by_one.trainers
-        self._judge = self.trainers[0]
+        self._evaluator = self.trainers[0]
         self.training = together(task, datasets, self.members) or one_by_one
-        self.base = self._judge.vector()
+        self.base = self._evaluator.vector()
         self.gates = [Gated(trainer, task.aggregation.loss_gate, self.base) for trainer in self.trainers]
         self.offers: Sequence[Offer] = ()
         self.took_part = 0  # the number of peers in the last round's sum
@@ -88,15 +88,15 @@ class Swarm:
 
     def accuracy(self, model: Floats) -> float:
         """The accuracy of any model (d,) on the common test rows; R^2 for numbers."""
-        return self._judge.evaluate(model).score
+        return self._evaluator.evaluate(model).score
 
     def evaluated(self) -> Evaluation:
         """The evaluation of the base on the common test rows."""
-        return self._judge.evaluate(self.base)
+        return self._evaluator.evaluate(self.base)
 
     def answers(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The outputs (n, ...) of the base for the common test rows, and their targets (n,)."""
-        return self._judge.outputs(self.base)
+        return self._evaluator.outputs(self.base)
 
     @property
     def words(self) -> int:
@@ -147,7 +147,7 @@ class Swarm:
         mean = weightings[0].mean(summed)
         self.base, self.offers = self.base if mean is None else self.base + mean, offers
         for gate in self.gates:
-            gate.judge(self.base)
+            gate.start_from(self.base)
 
     def mean_of(self, name: str) -> float | None:
         """The mean `radius` or `noise_std` of the last offers; None if they have none."""
@@ -175,7 +175,7 @@ class Gated:
         self.start = base
         self.refused = False
 
-    def judge(self, base: Floats) -> None:
+    def start_from(self, base: Floats) -> None:
         """Start from this `base` (d,) if the gate accepts it."""
         if self._gate is not None:
             loss = self._trainer.own_loss(base)

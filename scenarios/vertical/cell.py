@@ -114,7 +114,7 @@ class VerticalCell(BaseCell):
     def replay(self, room: Room) -> Outcome:
         """Run both parties in this process, with flips from the seed."""
         leaders, followers = dealt(room.vertical(DATA_SET))
-        plan = plan_of(self, len(leaders.labels), len(leaders.judged_labels))
+        plan = plan_of(self, len(leaders.labels), len(leaders.evaluated_labels))
         link = Beside(follower_of(self, followers, self.output_words))
         return epochs_of(self, plan, leaders, link, self.label_words, room)
 
@@ -134,9 +134,9 @@ class VerticalCell(BaseCell):
         return SeededWords(np.random.default_rng([_OUTPUTS, self.seed, salt_of(self.arm)]))
 
 
-def plan_of(cell: VerticalCell, training: int, judged: int) -> Plan:
+def plan_of(cell: VerticalCell, training: int, evaluated: int) -> Plan:
     """The plan that both parties know."""
-    return Plan(training, judged, cell.rounds, cell.train.batch_size, cell.seed)
+    return Plan(training, evaluated, cell.rounds, cell.train.batch_size, cell.seed)
 
 
 def follower_of(cell: VerticalCell, rows: FollowerRows, words: Words) -> Follower:
@@ -184,9 +184,9 @@ def epochs_of(
     for epoch, requests in groupby(plan.requests(), lambda request: request.epoch):
         steps, logits = run.epoch(requests)
         losses.append(tuple(np.mean([(step.loss, step.true_loss) for step in steps], axis=0).tolist()))
-        figures.append(float(roc_auc_score(rows.judged_labels, logits)))
+        figures.append(float(roc_auc_score(rows.evaluated_labels, logits)))
         room.say(epoch, figures[-1])
-    facts = {**protection_of(cell), **judged_facts(rows.judged_labels, logits)}
+    facts = {**protection_of(cell), **label_facts(rows.evaluated_labels, logits)}
     facts[READ] = run.readings.accuracy(rows.labels)
     facts["predictions sha256"] = digest_of(logits)
     series = dict(zip((LOSS, TRUE_LOSS), zip(*losses, strict=True), strict=True))
@@ -206,13 +206,13 @@ class _Run:
     gradients: Floats = field(default_factory=lambda: NO_GRADIENTS)
 
     def epoch(self, requests: Iterator[Request]) -> tuple[list[Step], Floats]:
-        """Run an epoch; return its steps, and the logits (n,) of all judged rows after it."""
+        """Run an epoch; return its steps, and the logits (n,) of all evaluated rows after it."""
         steps, logits = [], []
         for request in requests:
             outputs = self.link.exchange(request, self.gradients)
             self.gradients = NO_GRADIENTS
             if not request.learning:
-                logits.append(self.leader.judge(request, outputs))
+                logits.append(self.leader.logits(request, outputs))
                 continue
             steps.append(self.leader.learn(request, outputs))
             self.gradients = steps[-1].gradients
@@ -262,7 +262,7 @@ def epsilon_until(cell: VerticalCell) -> dict[str, tuple[float, ...]]:
 
 def _up(plan: Plan) -> int:
     """The bytes of an epoch's outputs. Both parties know the plan: the numbers of rows do not travel."""
-    return _ROW_BYTES * (plan.training + plan.judged)
+    return _ROW_BYTES * (plan.training + plan.evaluated)
 
 
 def _down(plan: Plan) -> int:
@@ -270,8 +270,8 @@ def _down(plan: Plan) -> int:
     return _ROW_BYTES * plan.training
 
 
-def judged_facts(labels: NDArray[np.int64], logits: Floats) -> dict[str, Fact]:
-    """Facts about the quality of judged rows' logits (n,), with the share of the most frequent label."""
+def label_facts(labels: NDArray[np.int64], logits: Floats) -> dict[str, Fact]:
+    """Facts about the quality of evaluated rows' logits (n,), with the share of the most frequent label."""
     from sklearn.metrics import balanced_accuracy_score, log_loss  # noqa: PLC0415  as above
 
     probabilities = expit(logits.astype(np.float64))

@@ -34,10 +34,10 @@ _ORDER, _LEADER, _FOLLOWER, _TOP = 51, 52, 53, 54  # streams of random numbers: 
 
 @dataclass(frozen=True)
 class FollowerRows:
-    """The follower's columns of the training rows and of the judged rows."""
+    """The follower's columns of the training rows and of the evaluated rows."""
 
     train: Fields
-    judged: Fields
+    evaluated: Fields
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ class LeaderRows:
     """The leader's columns of the same rows, and their labels: (n,), 0 or 1."""
 
     train: Fields
-    judged: Fields
+    evaluated: Fields
     labels: NDArray[np.int64]
-    judged_labels: NDArray[np.int64]
+    evaluated_labels: NDArray[np.int64]
 
 
 def dealt(rows: Criteo) -> tuple[LeaderRows, FollowerRows]:
-    """Divide the data between the parties. The model is judged on the dev and test rows together."""
-    train, judged = rows.train, _together(rows.dev, rows.test)
-    leader = LeaderRows(train.leader, judged.leader, train.labels, judged.labels)
-    return leader, FollowerRows(train.follower, judged.follower)
+    """Divide the data between the parties. The model is evaluated on the dev and test rows together."""
+    train, evaluated = rows.train, _together(rows.dev, rows.test)
+    leader = LeaderRows(train.leader, evaluated.leader, train.labels, evaluated.labels)
+    return leader, FollowerRows(train.follower, evaluated.follower)
 
 
 def _together(one: Part, other: Part) -> Part:
@@ -75,7 +75,7 @@ def _below(one: Fields, other: Fields) -> Fields:
 
 @dataclass(frozen=True)
 class Request:
-    """The rows (n,) whose outputs the leader needs next: training rows if `learning`, else judged rows."""
+    """The rows (n,) whose outputs the leader needs next: training rows if `learning`, else evaluated rows."""
 
     epoch: int
     step: int
@@ -88,17 +88,17 @@ class Plan:
     """The plan that both parties know: the numbers of rows, and their order."""
 
     training: int
-    judged: int
+    evaluated: int
     epochs: int
     batch_size: int
     seed: int
 
     def requests(self) -> Iterator[Request]:
-        """All requests of the run, in order: per epoch the shuffled training rows, then the judged rows."""
+        """All requests of the run, in order: per epoch shuffled training rows, then the evaluated rows."""
         for epoch in range(1, self.epochs + 1):
             order = np.random.default_rng([_ORDER, self.seed, epoch]).permutation(self.training)
             yield from self._batches(epoch, True, order)
-            yield from self._batches(epoch, False, np.arange(self.judged))
+            yield from self._batches(epoch, False, np.arange(self.evaluated))
 
     def _batches(self, epoch: int, learning: bool, rows: RowNumbers) -> Iterator[Request]:
         for step, start in enumerate(range(0, len(rows), self.batch_size), start=1):
@@ -130,7 +130,7 @@ class Follower:
     """The party without labels. It uses gradients in the protected outputs as those in the original ones."""
 
     def __init__(self, rows: FollowerRows, network: Network, protect: Protect) -> None:
-        self._rows = {True: _Columns(rows.train), False: _Columns(rows.judged)}
+        self._rows = {True: _Columns(rows.train), False: _Columns(rows.evaluated)}
         seed = (_FOLLOWER, network.seed)
         bottom = drawn_bottom(rows.train.vocabulary, rows.train.ids.shape[1], network.sizes, seed)
         self._learner = Learner(bottom, network.descent, ())
@@ -196,7 +196,7 @@ class Leader:
     """The party with the labels. It trains on the labels of `source` and also reports with the true ones."""
 
     def __init__(self, rows: LeaderRows, network: Network, source: LabelSource) -> None:
-        self._rows = {True: _Columns(rows.train), False: _Columns(rows.judged)}
+        self._rows = {True: _Columns(rows.train), False: _Columns(rows.evaluated)}
         self._labels = torch.tensor(rows.labels, dtype=torch.float32)
         self._source = source
         self._top = drawn_top((_TOP, network.seed))
@@ -218,8 +218,8 @@ class Leader:
         self._learner.learn(loss, torch.ones(()))
         return Step(gradients.numpy(), loss.item(), true_loss)
 
-    def judge(self, request: Request, outputs: Floats) -> Floats:
-        """The logits (n,) of judged rows, with the follower's `outputs` (n, 2)."""
+    def logits(self, request: Request, outputs: Floats) -> Floats:
+        """The logits (n,) of evaluated rows, with the follower's `outputs` (n, 2)."""
         with torch.no_grad():
             logits: Floats = self._logits(request, torch.tensor(outputs)).numpy()
         return logits
@@ -231,4 +231,4 @@ class Leader:
 
 
 NO_GRADIENTS: Floats = np.zeros((0, SCALARS), np.float32)
-"""The gradients that go out with the first request, and after judged rows."""
+"""The gradients that go out with the first request, and after evaluated rows."""

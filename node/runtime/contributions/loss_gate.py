@@ -54,14 +54,14 @@ class Refused:
 class NodeLossGate(Protocol):
     """Judges a base before the node trains on it."""
 
-    def judge(self) -> Refused | None:
+    def check_base(self) -> Refused | None:
         """Judges the base unless that was done; returns the refusal, or None."""
 
 
 class NoLossGate:
     """Accepts every base, as a node without a gate does."""
 
-    def judge(self) -> Refused | None:
+    def check_base(self) -> Refused | None:
         """Returns None."""
         return None
 
@@ -78,15 +78,15 @@ class RowsLossGate:
         self._loss_gate = LossGate(tolerance)
         self._begun = False
 
-    def judge(self) -> Refused | None:
-        """See NodeLossGate.judge. It also judges a base that the node adopts meanwhile."""
+    def check_base(self) -> Refused | None:
+        """See NodeLossGate.check_base. It also judges a base that the node adopts meanwhile."""
         self._begin()
         refused = None
-        while (waiting := self._state.unjudged) is not None:
+        while (waiting := self._state.unchecked) is not None:
             base, vector = waiting
             loss = self._trainer.own_loss(vector)
             good = self._loss_gate.accepts(loss)
-            if not self._state.judge(base, good):
+            if not self._state.set_accepted(base, good):
                 continue
             refused = None if good else Refused(base.generation, self._loss_gate.lowest_loss, loss)
             if good:

@@ -116,9 +116,9 @@ class RoundHistory:
         """Starts a round: a refusal of the loss gate belonged to the previous one."""
         self._refused = None
 
-    def judge(self) -> None:
+    def check_base(self) -> None:
         """Lets the loss gate judge the base, unless it has done so; reports a refusal to the observer."""
-        refused = self._loss_gate.judge()
+        refused = self._loss_gate.check_base()
         if refused is not None:
             self._refused = refused
             self._observer.handle(RolledBack(refused.text))
@@ -147,7 +147,7 @@ class RoundHistory:
 
     async def write(self, ending: Record) -> Record:
         """Writes a round's line and the models after it, then reports and returns the round."""
-        await asyncio.to_thread(self.judge)
+        await asyncio.to_thread(self.check_base)
         spent, alone = await asyncio.to_thread(costs, self._mechanism, self._state.ledger)
         evaluation = await self._evaluate()
         record = replace(

@@ -155,7 +155,7 @@ class Reduction:
                 actions += self._add_up(index)
         for index in self._doubted:
             if self._is_whole(index):
-                actions += self._judge(index)
+                actions += self._find_liar(index)
         is_of_view = self.totals.included == self.view.included
         if not self.totals.missing and self.caught is None and is_of_view:
             actions += self._settle()
@@ -357,7 +357,7 @@ class Reduction:
         self._published.add(index)
         return self._to_all(self._own((index,)), bulk=True)
 
-    def _judge(self, index: int) -> list[Action]:
+    def _find_liar(self, index: int) -> list[Action]:
         """Find the liar: all parts of a disputed chunk are here."""
         parts = self._parts(index)
         if bulk_digest(self._sum(parts, index)) != self.totals.digest_of(index):

@@ -182,8 +182,8 @@ class CatchUp:
             enough = shown or self._patience.is_trusting or self._majority(base)
             is_shunned = self._sources.waits(source, now)
             if enough and not is_same and not is_shunned and self._fresh(base, source, False, now):
-                judge = partial(self._judged, base, source)
-                return BaseFetch(base, source, self._settings, judge)
+                verify = partial(self._verified_line, base, source)
+                return BaseFetch(base, source, self._settings, verify)
         return None
 
     def _majority(self, base: Base) -> tuple[Key, ...]:
@@ -191,7 +191,7 @@ class CatchUp:
         found = self._members.majority(self._settings.min_participants)
         return found[1] if found is not None and found[0] == base else ()
 
-    def _judged(
+    def _verified_line(
         self, base: Base, source: Key, links: tuple[Link, ...]
     ) -> tuple[Line, tuple[Key, ...]] | None:
         """The line of a base, and the peers trusted for it (none if proved); None if nothing supports it."""

@@ -265,23 +265,23 @@ class ResultFetch(_SessionFetch):
         return [Healed(past.group, self._sid, result, contributors, certificate, self.source)]
 
 
-Judge = Callable[[tuple[Link, ...]], tuple[Line, tuple[Key, ...]] | None]
+Verifier = Callable[[tuple[Link, ...]], tuple[Line, tuple[Key, ...]] | None]
 """Returns the line that these links form, and the peers trusted for it; None: not acceptable."""
 
 
 class BaseFetch(_Fetch):
-    """Fetch the line of a base and have `judge` check it; then fetch its pieces and check their digest."""
+    """Fetch the line of a base and have `verify` check it; then fetch its pieces and check their digest."""
 
-    def __init__(self, base: Base, source: Key, settings: Settings, judge: Judge) -> None:
+    def __init__(self, base: Base, source: Key, settings: Settings, verify: Verifier) -> None:
         dimension = settings.dimension
         order = ((base.digest, b"", index) for index in range(piece_count(dimension)))
         super().__init__(settings, source, order, WORD_BYTES * dimension)
         self._base = base
         self._settings = settings
-        self._judge = judge
+        self._verify = verify
         self._links: list[Link] = []
         self._line_until = 0.0
-        self._judged: tuple[Line, tuple[Key, ...]] | None = None
+        self._line_of_base: tuple[Line, tuple[Key, ...]] | None = None
         self._missing = set(range(piece_count(dimension)))
         self._vector = np.empty(dimension, dtype="<f4")
 
@@ -300,10 +300,10 @@ class BaseFetch(_Fetch):
         Raises RemoteProtocolError for an answer that is invalid or was not asked for.
         """
         match message:
-            case LineagePiece(digest=self._base.digest) if self._judged is None:
+            case LineagePiece(digest=self._base.digest) if self._line_of_base is None:
                 return self._take_link(message, now)
-            case BasePiece(digest=self._base.digest) if self._judged is not None:
-                return self._take_piece(message, self._judged, now)
+            case BasePiece(digest=self._base.digest) if self._line_of_base is not None:
+                return self._take_piece(message, self._line_of_base, now)
             case _:
                 raise RemoteProtocolError("a reply that was not asked for")
 
@@ -316,15 +316,15 @@ class BaseFetch(_Fetch):
         self.deadline = min(now + PATIENCE_S, self._line_until)
         if message.link and len(self._links) < message.count:
             return self._ask_link(len(self._links))
-        self._judged = self._judge(tuple(self._links))
-        if self._judged is None:
+        self._line_of_base = self._verify(tuple(self._links))
+        if self._line_of_base is None:
             self.deadline, self.failed = None, True
             return []
         self._waits(now)
         return self._ask(WINDOW)
 
     def _take_piece(
-        self, message: BasePiece, judged: tuple[Line, tuple[Key, ...]], now: float
+        self, message: BasePiece, supported: tuple[Line, tuple[Key, ...]], now: float
     ) -> list[Action]:
         if message.index not in self._missing:
             raise RemoteProtocolError(
@@ -335,7 +335,7 @@ class BaseFetch(_Fetch):
         self._vector[piece(len(self._vector), message.index)] = np.frombuffer(message.payload, dtype="<f4")
         self._missing.discard(message.index)
         self._waits(now)
-        return self._ask(1) if self._missing else self._finish(*judged)
+        return self._ask(1) if self._missing else self._finish(*supported)
 
     def _finish(self, line: Line, trusted: tuple[Key, ...]) -> list[Action]:
         self.deadline = None

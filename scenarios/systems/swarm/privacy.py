@@ -101,10 +101,10 @@ def tables(results: SwarmResults) -> tuple[Table, ...]:
 
 def verdict_in_words(results: SwarmResults) -> str:
     """A sentence on how useful each mechanism was; "" without privacy."""
-    return " ".join(_judgement(curve, results) for curve in curves(results))
+    return " ".join(_privacy_words(curve, results) for curve in curves(results))
 
 
-def _judgement(curve: PrivateCurve, results: SwarmResults) -> str:
+def _privacy_words(curve: PrivateCurve, results: SwarmResults) -> str:
     said, guessing = value_text(results.metric, curve.final), results.guessing
     epsilon = amount(curve.privacy, "epsilon_spent")
     if 100 * (curve.final - guessing) < USEFUL_POINTS:

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from node.doctor.__main__ import main
+from node.doctor.assess import between, clock, round_trip, state, throughput, upload
 from node.doctor.examine import examine_all
 from node.doctor.finding import Examined, Finding
-from node.doctor.judge import between, clock, round_trip, state, throughput, upload
 from node.doctor.reach import look_up, reach
 from node.doctor.requests import LARGEST_PART, Answer
 from node.doctor.table import advice, as_json, table

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from node.key import __main__ as key_command
 from node.__main__ import main
 from node.app.run import prepare, run_as
+from node.key import __main__ as key_command
 from node.observe.lines import JsonOutput
 from node.options import parse_arguments
 from node.storage.key_file import new_seed, write_key

@@ -817,14 +817,14 @@ def refused(folder) -> State:
     state = opened(folder)
     for generation in (1, 2):
         state.adopt(base(generation, generation), vector(generation), generation, None, ())
-        assert state.judge(state.base, generation == 1)
+        assert state.set_accepted(state.base, generation == 1)
     return state
 
 
 def facing(state: State) -> tuple[object, ...]:
     """Returns what a gate's decision changes."""
     back = state.way_back
-    return state.working.tolist(), None if back is None else back.tolist(), state.unjudged is None
+    return state.working.tolist(), None if back is None else back.tolist(), state.unchecked is None
 
 
 def test_bases_that_are_refused_give_way_to_the_last_good_one_until_there_is_no_gate(tmp_path):
@@ -832,7 +832,7 @@ def test_bases_that_are_refused_give_way_to_the_last_good_one_until_there_is_no_
     for generation in (2, 3, 4):
         if generation > 2:
             state.adopt(base(generation, generation), vector(generation), generation, None, ())
-            state.judge(state.base, False)
+            state.set_accepted(state.base, False)
         for _ in range(2):
             assert facing(state) == ([1.0] * D, [1.0 - generation] * D, True)
             assert np.array_equal(state.base_vector, vector(generation)), "what was agreed stays agreed"
@@ -856,9 +856,9 @@ def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
         (lambda: state.trained(vector(16), ()), 25, -1),
         (lambda: state.spend(b"t" * 32, 4, 0, 1000, NOTHING), 25, -1),
         (lambda: state.adopt(base(3, 4), vector(4), 4, None, ()), 4, None),
-        (lambda: state.judge(state.base, False), 1, -3),
+        (lambda: state.set_accepted(state.base, False), 1, -3),
         (lambda: state.adopt(base(4, 0.5), vector(0.5), 5, None, ()), 0.5, None),
-        (lambda: state.judge(state.base, True), 0.5, None),
+        (lambda: state.set_accepted(state.base, True), 0.5, None),
     ]
     for number, (step, working, back) in enumerate(steps):
         step()
@@ -872,10 +872,10 @@ def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
 
 
 def test_fresh_progress_survives_a_refusal(state, tmp_path):
-    state.judge(state.base, True)
+    state.set_accepted(state.base, True)
     state.trained(vector(3), (STEPS,))
     state.adopt(base(1, 5), vector(5), 0, None, ())
-    state.judge(state.base, False)
+    state.set_accepted(state.base, False)
     state = reopened(state, tmp_path)
     assert (state.working.tolist(), state.pending) == ([3.0] * D, (STEPS,))
 
@@ -884,25 +884,25 @@ def test_a_judgement_of_a_base_that_is_gone_changes_nothing(tmp_path):
     state = refused(tmp_path)
     old = state.base
     state.adopt(base(3, 4), vector(4), 3, None, ())
-    assert not state.judge(old, True)
+    assert not state.set_accepted(old, True)
     assert facing(state) == ([4.0] * D, None, False)
     assert np.array_equal(state.last_good, vector(1))
 
 
 def test_a_judgement_is_whole_or_not_there(state, tmp_path):
     """The disk fails between its two facts."""
-    state.judge(state.base, True)
+    state.set_accepted(state.base, True)
     state.adopt(base(1, 5), vector(5), 1, None, ())
     failing(state, "fact", "when new.name = 'good'")
     with disk_full:
-        state.judge(state.base, True)
+        state.set_accepted(state.base, True)
     for _ in range(2):
         assert facing(state) == ([5.0] * D, None, False), "not judged, in memory and on disk"
         state = reopened(state, tmp_path)
 
 
 def test_a_refusal_with_no_good_base_before_it_changes_nothing(state):
-    state.judge(state.base, False)
+    state.set_accepted(state.base, False)
     assert facing(state) == ([0.0] * D, None, True)
     assert state.last_good is None
 

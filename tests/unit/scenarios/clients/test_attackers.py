@@ -23,7 +23,7 @@ from scenarios.clients.poisons import (
 )
 from scenarios.clients.preparation import prepared, taught_in_round
 from scenarios.clients.work import client_work
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.engines.room import load
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import train_block
@@ -40,7 +40,7 @@ UNREADABLE = "tests.own_mechanisms:Unreadable"
 
 
 @pytest.fixture(scope="module")
-def dataset() -> Dataset:
+def dataset() -> FederatedDataset:
     return load("breast-cancer", Path("none"), 0)
 
 
@@ -101,7 +101,9 @@ def test_a_backdoor_is_on_its_share_of_rows_and_where_nothing_changes_nothing_is
     assert taught_in_round(work, {2: silent(2)}) is work.taught
 
 
-def test_a_mechanism_changes_rows_after_they_were_poisoned_once_and_for_all(dataset: Dataset) -> None:
+def test_a_mechanism_changes_rows_after_they_were_poisoned_once_and_for_all(
+    dataset: FederatedDataset,
+) -> None:
     """The noised rows contain the trigger; each client draws its own noise."""
     cell = replace(
         PLAIN, mechanism=MechanismChoice("row-noise", ROW_NOISE), rows=RowChoice("breast-cancer", None, 1.0)
@@ -117,7 +119,7 @@ def test_a_mechanism_changes_rows_after_they_were_poisoned_once_and_for_all(data
     assert np.linalg.norm(work.dataset.test_x, axis=1).max() <= 1
 
 
-def test_rows_are_noised_anew_in_each_round_for_those_who_train(dataset: Dataset) -> None:
+def test_rows_are_noised_anew_in_each_round_for_those_who_train(dataset: FederatedDataset) -> None:
     cell = replace(
         PLAIN, mechanism=MechanismChoice("rpfl", REDRAWN), rows=RowChoice("breast-cancer", None, 1.0)
     )
@@ -147,7 +149,7 @@ def test_rows_that_an_attack_or_a_mechanism_of_a_round_can_not_take_are_one_line
 @pytest.mark.parametrize(
     ("forgery", "times"), [(Scaling(5.0), 5.0), (SignFlip(2.0), -2.0), (FreeRide(0.0), 0.0)]
 )
-def test_attackers_forge_what_they_trained(forgery: Forgery, times: float, dataset: Dataset) -> None:
+def test_attackers_forge_what_they_trained(forgery: Forgery, times: float, dataset: FederatedDataset) -> None:
     honest = client_work(PLAIN, dataset)
     lying = client_work(replace(PLAIN, attackers=Attackers(0.4, None, forgery)), dataset)
     clients = np.arange(5)
@@ -158,7 +160,7 @@ def test_attackers_forge_what_they_trained(forgery: Forgery, times: float, datas
         assert other.vector - honest.start == pytest.approx(expected * moved, abs=1e-5)
 
 
-def test_a_free_rider_s_noise_is_another_each_round(dataset: Dataset) -> None:
+def test_a_free_rider_s_noise_is_another_each_round(dataset: FederatedDataset) -> None:
     work = client_work(replace(PLAIN, attackers=Attackers(1.0, None, FreeRide(0.1))), dataset)
     first, again, later = (work.said(0, number, work.start, work.start) for number in (1, 1, 2))
     assert np.array_equal(first, again)

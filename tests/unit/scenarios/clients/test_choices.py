@@ -9,7 +9,7 @@ import pytest
 from mechanisms.servers.server import Federation
 from node.system.errors import ConfigError
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.engines.room import load
 from tests.unit.scenarios.refusals import refused
 
@@ -17,7 +17,7 @@ FEDERATION = Federation((10, 20, 30), 5, (4, 2))
 
 
 @pytest.fixture(scope="module")
-def dataset() -> Dataset:
+def dataset() -> FederatedDataset:
     return load("breast-cancer", Path("none"), 0)
 
 
@@ -25,7 +25,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
-def test_some_rows_are_drawn_by_the_seed_alone_and_come_in_order(dataset: Dataset) -> None:
+def test_some_rows_are_drawn_by_the_seed_alone_and_come_in_order(dataset: FederatedDataset) -> None:
     rows = RowChoice("breast-cancer", 100).chosen(dataset, rng())
     for most in (None, 455):
         assert RowChoice("breast-cancer", most).chosen(dataset, rng()).tolist() == list(range(455))
@@ -60,7 +60,9 @@ def test_clients_get_of_the_chosen_rows_only_and_each_once_by_the_partition_s_ow
         (Clients("natural", 4), "allowed: iid, dirichlet, shards, quantity"),
     ],
 )
-def test_a_partition_that_can_not_be_is_one_line(dataset: Dataset, clients: Clients, said: str) -> None:
+def test_a_partition_that_can_not_be_is_one_line(
+    dataset: FederatedDataset, clients: Clients, said: str
+) -> None:
     with refused(said):
         clients.deal(dataset, np.arange(455), rng())
 

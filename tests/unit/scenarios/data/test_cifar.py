@@ -9,7 +9,7 @@ import pytest
 from node.system.errors import ConfigError
 from scenarios.data import cifar
 from scenarios.data.cifar import CIFAR_FILE, RECORD_BYTES
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.sources import load
 
 TEST = "cifar-10-batches-bin/test_batch.bin"
@@ -40,7 +40,7 @@ def packed(members: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def load_from(folder: Path, content: bytes) -> Dataset:
+def load_from(folder: Path, content: bytes) -> FederatedDataset:
     (folder / CIFAR_FILE).parent.mkdir(exist_ok=True)
     (folder / CIFAR_FILE).write_bytes(content)
     return load("cifar-10", folder, np.random.default_rng(0))

@@ -20,7 +20,7 @@ from node.system.errors import UserError
 from node.training.trainer import Trainer
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.work import ClientWork, Crew, client_work, node_rows
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.engines.room import LocalRoom, load
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import in_order, protection_facts, remembered
@@ -36,7 +36,7 @@ SHORT = PLAIN.lasting(2)
 
 
 @pytest.fixture(scope="module")
-def dataset() -> Dataset:
+def dataset() -> FederatedDataset:
     return load("breast-cancer", HERE, 0)
 
 
@@ -116,7 +116,7 @@ def test_blocks_hold_every_client_once_the_largest_first_and_proximal_terms_add_
     assert client_work(PLAIN, dataset).training.proximal_mu == 0
 
 
-def test_seeds_differ_in_model_rows_and_order_and_arms_in_noise_alone(dataset: Dataset) -> None:
+def test_seeds_differ_in_model_rows_and_order_and_arms_in_noise_alone(dataset: FederatedDataset) -> None:
     cells = (PLAIN, PLAIN.seeded(1), replace(PLAIN, arm="other"))
     one, seeded, other = (client_work(cell, dataset) for cell in cells)
     assert not np.array_equal(one.start, seeded.start)
@@ -181,7 +181,7 @@ def rounds_by(crew: StrangeCrew, cell: FederatedCell = SHORT) -> Outcome:
     return cell.replay(StrangeRoom(HERE, 1, lambda number, figure: None, strange=crew))
 
 
-def test_the_round_loop_asks_for_the_chosen_and_takes_their_weighted_mean(dataset: Dataset) -> None:
+def test_the_round_loop_asks_for_the_chosen_and_takes_their_weighted_mean(dataset: FederatedDataset) -> None:
     cell = replace(SHORT.lasting(3), clients=Clients("quantity", 9, {"alpha": 0.5}))
     crew = StrangeCrew(lambda client, model: model + client)
     outcome = rounds_by(crew, cell)
@@ -194,11 +194,11 @@ def test_the_round_loop_asks_for_the_chosen_and_takes_their_weighted_mean(datase
     assert all(len(chosen) == 3 for _, chosen, _ in crew.asked)
     for (_, _, given), wanted in zip(crew.asked, expected, strict=True):
         assert given == pytest.approx(wanted, abs=1e-5)
-    assert outcome.figures[-1] == judged(work, model)
+    assert outcome.figures[-1] == evaluated(work, model)
     assert outcome.facts["missing uploads"] == 0
 
 
-def judged(work: ClientWork, model: np.ndarray) -> float:
+def evaluated(work: ClientWork, model: np.ndarray) -> float:
     rows = node_rows(work.dataset, work.parts[0][:1])
     trainer = Trainer(work.model, work.cell.train, rows, 0, None, work.upload_words(0, 1))
     return trainer.evaluate(model).accuracy

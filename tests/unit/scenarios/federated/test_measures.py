@@ -14,7 +14,7 @@ from node.task.sections import ModelSection, TrainSection
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import NOBODY, Attackers, Backdoor, LabelFlip, Trigger
 from scenarios.clients.work import client_work
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.data.models import Logistic
 from scenarios.engines.room import load
 from scenarios.federated import measures
@@ -25,7 +25,7 @@ HERE = Path("none")
 
 
 @pytest.fixture(scope="module")
-def dataset() -> Dataset:
+def dataset() -> FederatedDataset:
     return load("breast-cancer", HERE, 0)
 
 
@@ -48,7 +48,7 @@ def test_logits_are_the_model_s_and_rank_as_by_hand(dataset):
     assert found[measures.MAJORITY] == pytest.approx(max((y == 0).mean(), (y == 1).mean()))
 
 
-def test_a_backdoor_that_was_learned_is_seen(dataset: Dataset) -> None:
+def test_a_backdoor_that_was_learned_is_seen(dataset: FederatedDataset) -> None:
     trigger = Trigger({0: 6.0, 1: -6.0}, target=1)
     cell = replace(PLAIN, measures=("backdoor",), attackers=Attackers(0.0, Backdoor(trigger, 0.5)))
     honest = replayed(cell).facts[measures.BACKDOOR]
@@ -117,7 +117,7 @@ def newton(x: np.ndarray, y: np.ndarray, decay: float) -> tuple[np.ndarray, floa
     return at, float(np.logaddexp(0, -signs * (rows @ at)).mean() + decay / 2 * at @ at)
 
 
-def test_the_excess_is_the_loss_less_the_least_of_newton_s_method(dataset: Dataset) -> None:
+def test_the_excess_is_the_loss_less_the_least_of_newton_s_method(dataset: FederatedDataset) -> None:
     """Of honest clients' own rows, whatever attackers and mechanisms make of theirs."""
     cell = replace(LOGISTIC, attackers=Attackers(0.4, LabelFlip(2)))
     work = client_work(cell, dataset)
@@ -130,7 +130,7 @@ def test_the_excess_is_the_loss_less_the_least_of_newton_s_method(dataset: Datas
     }
 
 
-def test_what_cannot_be_measured_is_left_out(dataset: Dataset) -> None:
+def test_what_cannot_be_measured_is_left_out(dataset: FederatedDataset) -> None:
     """A backdoor that is none, and membership and excess where the rows are elsewhere, as at a server."""
     assert set(measures.MEASURES) == {"ranking", "backdoor", "membership", "excess"}
     bare = client_work(replace(PLAIN, measures=("backdoor",), attackers=NOBODY), dataset)

@@ -55,15 +55,15 @@ def test_losses_are_those_of_the_parameters_given_and_not_rounded_to_zero():
 
 
 def test_each_shadow_is_trained_on_its_own_rows_or_diverges_in_one_line():
-    model, (x, y), (judged_x, judged_y) = made(), rows(20), rows(7, seed=1)
+    model, (x, y), (evaluated_x, evaluated_y) = made(), rows(20), rows(7, seed=1)
     start, parts, seeds = read_vector(model, "*"), [np.arange(10), np.arange(8, 20)], [5, 6]
-    found = shadow_losses(model, start, parts, x, y, TRAINING, seeds, judged_x, judged_y)
+    found = shadow_losses(model, start, parts, x, y, TRAINING, seeds, evaluated_x, evaluated_y)
     assert found.shape == (2, 7)
     for losses, part, seed in zip(found, parts, seeds, strict=True):
         trained, _ = train_clients(
             *(model, start, [part], x, y, functional.cross_entropy, TRAINING, [seed], None, 1)
         )
-        np.testing.assert_allclose(losses, row_losses(model, trained[0], judged_x, judged_y), rtol=1e-4)
+        np.testing.assert_allclose(losses, row_losses(model, trained[0], evaluated_x, evaluated_y), rtol=1e-4)
     model, (x, y) = made(), rows(20)
     wild = LocalTraining(epochs=20, batch_size=4, learning_rate=1e30)
     with pytest.raises(UserError, match=r"shadow model diverged; lower train\.learning_rate = 1e\+30"):

@@ -13,9 +13,9 @@ import pytest
 from mechanisms.audits import membership
 from node.system.errors import ConfigError
 from node.task.sections import PrivacySection
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.engines.room import load
-from scenarios.inference.inversion import FOUND, TRUTH, InversionCell, figures, guessed, judged
+from scenarios.inference.inversion import FOUND, TRUTH, InversionCell, figures, guessed, scored
 from scenarios.inference.membership import MembershipCell, attacked, ceiling
 from scenarios.inference.property import COLUMNS, FEATURES, FEMALE, MALE, PropertyCell, without_sex
 from scenarios.study.cells import Outcome
@@ -25,7 +25,7 @@ EPSILON1 = "inversion-epsilon1"
 BY_NAME: dict[str, Attack] = {arm.arm: arm.cell for arm in ARMS}
 
 
-def census(rows: int, seed: int) -> Dataset:
+def census(rows: int, seed: int) -> FederatedDataset:
     """Makes rows with Adult's columns; women and men differ in one more column, incomes in another."""
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(rows, COLUMNS)).astype(np.float32), rng.integers(0, 2, rows)
@@ -33,18 +33,18 @@ def census(rows: int, seed: int) -> Dataset:
     x[:, FEMALE], x[:, MALE] = women, ~women
     x[:, 0] += 6 * women
     x[:, 1] += y
-    return Dataset(x, y, x[:10], y[:10], None, 2, "made up")
+    return FederatedDataset(x, y, x[:10], y[:10], None, 2, "made up")
 
 
 @dataclass
 class Room:
     """Where cells find digits, and made-up rows for Adult; records what it is shown."""
 
-    adult: Dataset = field(default_factory=lambda: census(3000, 0))
+    adult: FederatedDataset = field(default_factory=lambda: census(3000, 0))
     data_dir: Path = Path("nowhere")
     said: list[tuple[int, float]] = field(default_factory=list)
 
-    def dataset(self, name: str, seed: int) -> Dataset:
+    def dataset(self, name: str, seed: int) -> FederatedDataset:
         return self.adult if name == "adult" else load(name, self.data_dir, seed)
 
     def crew(self, work: object):
@@ -114,15 +114,15 @@ def test_of_several_candidates_the_best_is_taken_and_a_guess_has_as_many() -> No
     rng = np.random.default_rng(0)
     truth, others = rng.random(64).astype(np.float32), rng.random((30, 64)).astype(np.float32)
     worse, better = (rng.random((2, 64)) + 0.3 * truth).astype(np.float32), 2 * truth + 1
-    one = judged(truth, worse[0], np.stack([worse[1], better]), others)
+    one = scored(truth, worse[0], np.stack([worse[1], better]), others)
     assert np.array_equal(one.found, better)
     assert one.search == pytest.approx(1.0)
     assert one.best == one.search > one.quotient
     assert one.guess == guessed(truth, others, 3) > one.quotient_guess == guessed(truth, others, 1)
-    other = judged(truth, better, worse, others)
+    other = scored(truth, better, worse, others)
     assert other.best == other.quotient == pytest.approx(1.0)
     assert np.array_equal(other.found, better)
-    facts = figures([one, judged(truth, worse[0], worse, others)])
+    facts = figures([one, scored(truth, worse[0], worse, others)])
     assert facts["recovered"] == 0.5
 
 

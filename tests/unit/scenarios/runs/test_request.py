@@ -13,7 +13,7 @@ from scenarios.engines.choice import RaySection
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Request
 from scenarios.own.tables import cell_of
-from scenarios.runs.request import StudyRun, described, judged
+from scenarios.runs.request import StudyRun, described, study_run
 from scenarios.study import arms
 from scenarios.study.arms import as_arm
 from scenarios.study.sweep import Study
@@ -28,7 +28,7 @@ ON_MNIST = replace(STUDY, data_sets=("mnist",), arms=(replace(PLAIN, rows=RowCho
 
 
 def run(*overrides: str, study: Study = STUDY, **fields: Any) -> StudyRun:
-    return judged(study, Request(overrides=overrides or None, **fields))
+    return study_run(study, Request(overrides=overrides or None, **fields))
 
 
 def names(run: StudyRun) -> list[str]:

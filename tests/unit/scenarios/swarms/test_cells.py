@@ -133,7 +133,7 @@ def test_every_peer_is_charged_as_its_ledger_would_be(mechanism: str) -> None:
         swarm.round(number)
     for peer, member in enumerate(swarm.members):
         shard = load_dataset(one.task, None, (peer, PEERS))
-        own = make_mechanism(one.task, shapes(swarm._judge._model, "*"), len(shard.train_y))
+        own = make_mechanism(one.task, shapes(swarm._evaluator._model, "*"), len(shard.train_y))
         charged = Ledger.of((*own.per_training, *own.per_offer) * ROUNDS)
         assert member.ledger == facts(own, charged), "the budget is for two rounds: the third costs nothing"
         assert not member.can_train

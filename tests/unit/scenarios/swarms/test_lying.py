@@ -110,7 +110,7 @@ def test_a_gate_takes_the_lowest_loss_so_far_for_its_measure() -> None:
     (learned,) = swarm.training.vectors(start, 1, [0])
     assert loss(learned) < loss(start) - 0.1
     for base, refused in ((start, False), (learned, False), (start, True), (learned, False)):
-        gate.judge(base)
+        gate.start_from(base)
         assert gate.refused == refused
 
 

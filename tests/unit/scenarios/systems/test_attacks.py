@@ -8,7 +8,7 @@ from node.system.errors import ConfigError
 from scenarios.frame.spec import Request
 from scenarios.inference.inversion import InversionCell
 from scenarios.inference.property import PropertyCell, counting_auc
-from scenarios.runs.request import judged
+from scenarios.runs.request import study_run
 from scenarios.systems.attacks.arms import ARMS, own
 from scenarios.systems.attacks.charts import MEMBERS_SHOWN, PICTURED, Pictures
 from scenarios.systems.attacks.claims import STUDY
@@ -40,9 +40,9 @@ def test_one_s_own_mechanism_is_attacked_by_inversion_and_only_adult_needs_a_fil
     with pytest.raises(ConfigError, match=r"privacy\.mechanism = 'fedadam' is refused"):
         own("fedadam", {})
     chosen = ("scenario.arms=inversion-bare,membership-none",)
-    assert len(judged(STUDY, Request(data_dir=tmp_path, overrides=chosen)).arms) == 2
+    assert len(study_run(STUDY, Request(data_dir=tmp_path, overrides=chosen)).arms) == 2
     with pytest.raises(ConfigError, match=r"property-bare: data set adult: .*adult\.data\.gz"):
-        judged(STUDY, Request(data_dir=tmp_path, overrides=("scenario.arms=property-bare",)))
+        study_run(STUDY, Request(data_dir=tmp_path, overrides=("scenario.arms=property-bare",)))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_one_s_own_mechanism_is_attacked_by_inversion_and_only_adult_needs_a_fil
 )
 def test_what_can_not_be_asked_for_is_one_line(request_: Request, said: str) -> None:
     with pytest.raises(ConfigError, match=said) as raised:
-        judged(STUDY, request_)
+        study_run(STUDY, request_)
     assert "\n" not in str(raised.value)
 
 

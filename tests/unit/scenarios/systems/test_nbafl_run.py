@@ -12,7 +12,7 @@ from node.task.sections import ModelSection
 from scenarios.clients.choices import RowChoice
 from scenarios.clients.work import ClientWork, Crew
 from scenarios.data.criteo import Criteo
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import FederatedDataset
 from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.threads import one_thread
@@ -29,14 +29,14 @@ MOST = CELLS[-1]
 class SmallRoom:
     """A room with a data set of its own."""
 
-    data: Dataset
+    data: FederatedDataset
     _local: LocalRoom = field(default_factory=room)
 
     @property
     def data_dir(self) -> Path:
         return Path()
 
-    def dataset(self, name: str, seed: int) -> Dataset:
+    def dataset(self, name: str, seed: int) -> FederatedDataset:
         return self.data
 
     def vertical(self, name: str) -> Criteo:
@@ -51,7 +51,7 @@ class SmallRoom:
         """Nobody listens."""
 
 
-def bars(rows: int = 1200) -> Dataset:
+def bars(rows: int = 1200) -> FederatedDataset:
     """Images of a bright bar, whose place tells the label, by 12 writers."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 10, rows)
@@ -59,7 +59,9 @@ def bars(rows: int = 1200) -> Dataset:
     for image, label in zip(x, labels, strict=True):
         image[0, 2 * label + 2 : 2 * label + 5, 4:24] += 0.4
     half = rows // 2
-    return Dataset(x[:half], labels[:half], x[half:], labels[half:], np.arange(half) % 12, 10, "bars")
+    return FederatedDataset(
+        x[:half], labels[:half], x[half:], labels[half:], np.arange(half) % 12, 10, "bars"
+    )
 
 
 @pytest.fixture(scope="module")

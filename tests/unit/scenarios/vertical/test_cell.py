@@ -28,7 +28,7 @@ from scenarios.vertical.cell import (
     VerticalCell,
     epochs_of,
     follower_of,
-    judged_facts,
+    label_facts,
     plan_of,
 )
 from scenarios.vertical.choices import LABEL_DP, EmbeddingChoice, LabelChoice
@@ -198,10 +198,10 @@ def test_the_follower_reads_labels_from_signs_and_votes_over_epochs() -> None:
 
 
 def test_what_is_told_of_predictions() -> None:
-    huge = judged_facts(np.array([0, 1]), np.array([-1e6, 1e6], np.float32))
+    huge = label_facts(np.array([0, 1]), np.array([-1e6, 1e6], np.float32))
     assert huge["log loss"] == pytest.approx(0, abs=1e-9)
     labels, logits = np.array([0, 0, 0, 1]), np.array([-2.0, -1.0, 0.5, 0.4], np.float32)
-    facts = judged_facts(labels, logits)
+    facts = label_facts(labels, logits)
     assert facts["accuracy"] == 0.75
     assert facts["balanced accuracy"] == pytest.approx((2 / 3 + 1) / 2)
     assert facts["majority rate"] == 0.75
@@ -224,7 +224,7 @@ def test_the_leader_asks_for_the_requests_of_the_plan_in_order(folder: Path) -> 
 
     cell = SMALL.lasting(2)
     link = Seeing(follower_of(cell, followers, SystemWords()))
-    plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
+    plan = plan_of(cell, len(leaders.labels), len(leaders.evaluated_labels))
     outcome = epochs_of(cell, plan, leaders, link, SystemWords(), room(folder))
     expected = replayed(cell, folder)
     assert (outcome.figures, outcome.facts) == (expected.figures, expected.facts)
@@ -234,7 +234,7 @@ def test_the_leader_asks_for_the_requests_of_the_plan_in_order(folder: Path) -> 
 
 def answers_of(cell: VerticalCell, folder: Path) -> Answers:
     leaders, followers = dealt(room(folder).vertical("criteo"))
-    plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
+    plan = plan_of(cell, len(leaders.labels), len(leaders.evaluated_labels))
     return Answers(plan, follower_of(cell, followers, SystemWords()))
 
 
@@ -271,7 +271,7 @@ def test_rounds_of_a_federation_are_the_requests_of_the_plan(folder: Path) -> No
         return node.answer(client, number, gradients)
 
     leaders, _ = dealt(room(folder).vertical("criteo"))
-    plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
+    plan = plan_of(cell, len(leaders.labels), len(leaders.evaluated_labels))
     wire = Wire(Near(answer))
     with one_thread():
         found = epochs_of(cell, plan, leaders, wire, SystemWords(), room(folder))

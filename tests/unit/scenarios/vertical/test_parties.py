@@ -25,7 +25,7 @@ from scenarios.vertical.wide_deep import Ftrl, Sizes
 from tests.criteo_rows import ROWS, written
 
 NETWORK = Network(Sizes(4, (8, 4)), replace(PLAIN.descent, learning_rate=0.01, l2=0.1), 0)
-PLAN = Plan(training=160, judged=70, epochs=2, batch_size=64, seed=5)
+PLAN = Plan(training=160, evaluated=70, epochs=2, batch_size=64, seed=5)
 OTHER = replace(PLAN, seed=6)
 
 
@@ -48,12 +48,12 @@ def test_each_party_has_its_own_columns_and_only_the_leader_labels_dev_before_te
     leaders, followers = dealt(rows)
     assert leaders.train.ids.shape == (ROWS[0], 20)
     assert followers.train.ids.shape == (ROWS[0], 19)
-    assert set(vars(followers)) == {"train", "judged"}
+    assert set(vars(followers)) == {"train", "evaluated"}
     assert np.array_equal(leaders.labels, rows.train.labels)
-    assert leaders.judged_labels.tolist() == [*rows.dev.labels.tolist(), *rows.test.labels.tolist()]
+    assert leaders.evaluated_labels.tolist() == [*rows.dev.labels.tolist(), *rows.test.labels.tolist()]
     for held, dev, test in (
-        (leaders.judged, rows.dev.leader, rows.test.leader),
-        (followers.judged, rows.dev.follower, rows.test.follower),
+        (leaders.evaluated, rows.dev.leader, rows.test.leader),
+        (followers.evaluated, rows.dev.follower, rows.test.follower),
     ):
         assert np.array_equal(held.ids, np.concatenate([dev.ids, test.ids]))
         assert np.array_equal(held.weights, np.concatenate([dev.weights, test.weights]))
@@ -129,10 +129,10 @@ def test_the_leader_reports_both_losses_and_judged_rows_teach_nothing(rows):
     assert other.loss != one.loss
     assert (np.sign(one.gradients) == -np.sign(other.gradients)).all()
     leader, follower = parties(rows)
-    judged = Request(1, 1, False, np.arange(30))
+    evaluated = Request(1, 1, False, np.arange(30))
     before = copy.deepcopy([*leader._learner.bottom.parameters(), *follower._learner.bottom.parameters()])
-    first = leader.judge(judged, follower.answer(judged, NO_GRADIENTS))
-    again = leader.judge(judged, follower.answer(judged, NO_GRADIENTS))
+    first = leader.logits(evaluated, follower.answer(evaluated, NO_GRADIENTS))
+    again = leader.logits(evaluated, follower.answer(evaluated, NO_GRADIENTS))
     assert first.shape == (30,)
     assert np.array_equal(first, again)
     after = [*leader._learner.bottom.parameters(), *follower._learner.bottom.parameters()]

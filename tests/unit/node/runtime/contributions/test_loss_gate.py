@@ -101,8 +101,8 @@ async def test_what_was_refused_is_said_once_with_both_losses_and_stands_in_the_
     node = alone("none", GATE)
     training = node.peer._train(1)
     await take(node, 1, spoilt(node))
-    node.peer._history.judge()
-    node.peer._history.judge()
+    node.peer._history.check_base()
+    node.peer._history.check_base()
     lowest, loss = map(node.prepared.trainer.own_loss, (node.state.last_good, node.state.base_vector))
     assert node.peer._history._refused == Refused(1, lowest, loss)
     (text,) = warnings(node)
@@ -134,38 +134,38 @@ def with_loss(node, good, rise):
 
 async def test_the_lowest_loss_counts_and_after_a_restart_the_last_good_base_s(alone):
     node = alone("none", "aggregation.loss_gate=0.3")
-    node.peer._history.judge()
+    node.peer._history.check_base()
     first = node.state.base_vector
     await take(node, 1, with_loss(node, first, 0.2))
-    node.peer._history.judge()
+    node.peer._history.check_base()
     assert node.peer._history._refused is None
     await take(node, 2, with_loss(node, first, 0.4))
     again = RowsLossGate(0.3, node.prepared.trainer, node.state)
-    node.peer._history.judge()
+    node.peer._history.check_base()
     assert node.peer._history._refused is not None, "0.4 above the lowest"
     await take(node, 3, with_loss(node, first, 0.4))
-    assert again.judge() is None, "0.2 above the last good one, which is all that a restart knows"
+    assert again.check_base() is None, "0.2 above the last good one, which is all that a restart knows"
     await take(node, 4, spoilt(node))
-    assert RowsLossGate(0.3, node.prepared.trainer, node.state).judge() is not None
+    assert RowsLossGate(0.3, node.prepared.trainer, node.state).check_base() is not None
 
 
 async def test_a_node_that_is_started_without_its_gate_goes_on_from_the_base(alone):
     node = alone("none", GATE)
-    node.peer._history.judge()
+    node.peer._history.check_base()
     bad = spoilt(node)
     await take(node, 1, bad)
-    node.peer._history.judge()
+    node.peer._history.check_base()
     assert not np.array_equal(node.state.working, bad)
     gate = make_loss_gate(load_task("digits", []), node.prepared.trainer, node.state)
-    assert gate.judge() is None
+    assert gate.check_base() is None
     np.testing.assert_array_equal(node.state.working, bad)
 
 
 async def test_a_base_of_no_finite_loss_is_refused_and_can_be_written_down(alone):
     node = alone("none", GATE)
-    node.peer._history.judge()
+    node.peer._history.check_base()
     await take(node, 1, np.full(node.state.dimension, 3e38, np.float32))
-    node.peer._history.judge()
+    node.peer._history.check_base()
     refused = node.peer._history._refused
     assert refused.losses == (round(refused.lowest_loss, 6), None)
     assert np.isfinite(node.state.working).all()
