@@ -324,7 +324,8 @@ class Node:
 
     def charged(self, count: ChargeCount) -> list[Action]:
         """The shell has stored charges: its ledger on disk has this count now."""
-        return self.addresses.addressed(self._charges.rose(count))
+        others = () if self._machine is None else self._machine.participant.others
+        return self.addresses.addressed(self._charges.rose(count, others))
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""

@@ -216,13 +216,14 @@ class BoxNode:
 
     def _has_ended(self, main: asyncio.Task[None]) -> None:
         was_killed = self.life is not None and self.life.is_dead
+        error = None if main.cancelled() else main.exception()
         self.life = self.engine = self._main = None
         if self._left is not None:
             self.disk.restore(self._left)
             self._left = None
         self.box.note(self.number, "end", "killed" if was_killed else f"status {self.status}")
-        if not was_killed and (main.cancelled() or main.exception() is not None):
-            self.box.broken(f"node {self.number} ended with {main.exception()!r}")
+        if not was_killed and (main.cancelled() or error is not None):
+            self.box.broken(f"node {self.number} ended with {error!r}")
 
     def _system(self, life: Life) -> System:
         loop, rng = self.box.loop, random.Random(f"{self.box.seed} {self.number} {self.lives}")

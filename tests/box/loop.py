@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 _life: ContextVar[Life | None] = ContextVar("life", default=None)
 FOREVER_S = 10 * 365 * 86400.0
@@ -125,7 +126,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """How long a call of this name takes in a thread, beside what it says itself (`work`)."""
         self._worked_s: float | None = None
         """How long the call in a thread has worked so far; None outside of one."""
-        self.set_exception_handler(lambda _, what: self.errors.append((_life.get(), what)))
+        self.set_exception_handler(lambda _, what: self.errors.append((self._life_of(what), what)))
+        self.lives: WeakKeyDictionary[asyncio.Future[Any], Life] = WeakKeyDictionary()
+        """Of each task of a life."""
         self.set_task_factory(_in_life)
         self._names = 0
         self._is_over: Callable[[], bool] = lambda: False
@@ -146,6 +149,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Returns a name for a task; names order tasks, which have no order of their own."""
         self._names += 1
         return f"task {self._names:09}"
+
+    def _life_of(self, what: dict[str, Any]) -> Life | None:
+        """Returns the life in which an error happened; another may collect its dead task or gather."""
+        future = what.get("future") or what.get("task")
+        tasks = (future, *getattr(future, "_children", ())) if future is not None else ()
+        return next((self.lives[task] for task in tasks if task in self.lives), _life.get())
 
     def make_ready(self, handles: list[asyncio.Handle]) -> None:
         """Runs these callbacks next, unless they are cancelled."""
@@ -229,6 +238,7 @@ def _in_life(
     life = _life.get() if context is None else context.get(_life)
     if life is not None:
         life.tasks.add(task)
+        loop.lives[task] = life
         task.add_done_callback(life.tasks.discard)
     return task
 

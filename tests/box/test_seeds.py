@@ -24,10 +24,12 @@ SEEDS = 15
 """The next ones run without pytest, in less time: see .ci/run."""
 MOST_SEEDS = 60
 """Within so many a planted fault is found."""
-FAILED_ONCE = (75, 1012, 1094, 1780, 1810)
+FAILED_ONCE = (75, 464, 919, 1012, 1094, 1780, 1810, 2299, 7438, 9203)
 """Seeds that failed. 75: on a full disk a sum left, though its charge and vote could not be written.
+2299: a member that seemed to be away was in the next session all the same, and was not told of the charge.
+7438 and 9203: a link between two that was cut for a minute parted them for more than five.
 The others broke the words of rules: two trainings of a dead model gave the same bits; a vote was freed
-before it left."""
+before it left; what a dead node's tasks had not told counted as an error of the box."""
 
 
 @pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FAILED_ONCE}))

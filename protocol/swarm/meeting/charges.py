@@ -11,6 +11,7 @@ are here: so it leaves only if no honest member of the group keeps a higher coun
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from protocol.actions import Action, KeepCharged, LedgerBehind, Send
@@ -44,13 +45,17 @@ class Charges:
 
     # -- out ---------------------------------------------------------------------------------------
 
-    def rose(self, count: ChargeCount) -> list[Action]:
-        """The ledger on disk has this count now: tell it to the live members, if it is higher."""
+    def rose(self, count: ChargeCount, others: Iterable[Key]) -> list[Action]:
+        """The ledger on disk has this count now: tell it to the live members, if it is higher.
+
+        `others`: the other members of a session that is going on. Tell them also if they seem to be away: the
+        offer goes to them next.
+        """
         if not self._settings.budget or not count.exceeds(self._state.charged):
             return []
         self._state.charged = count
         own = self._own()
-        return [Send(key, own) for key in self._members.live]
+        return [Send(key, own) for key in dict.fromkeys((*self._members.live, *others))]
 
     def _own(self) -> tuple[Charged, ...]:
         """This node's own CHARGED; none before the first charge."""

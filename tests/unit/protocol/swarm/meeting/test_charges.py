@@ -83,6 +83,16 @@ def test_a_count_goes_to_nobody_who_is_not_reached():
     assert outbox(wires[TWO].charged(ChargeCount(1, 0)), endpoint(ONE)) == []
 
 
+def test_who_is_in_the_session_is_told_of_its_charge_even_if_it_seems_to_be_away():
+    """Its coordinator reaches it, and the offer is for it, too."""
+    wires = swarm()
+    wires.dropped = lambda _from, _to, message: isinstance(message, Share)
+    wires.open().offer()
+    wires[TWO]._members.suspect(THREE.public)
+    assert THREE.public not in wires[TWO]._members.live
+    assert of(TWO, 1, 0) in outbox(wires[TWO].charged(ChargeCount(1, 0)), endpoint(THREE))
+
+
 def test_a_longer_ledger_than_a_message_holds_counts_as_one_of_that_length():
     wires = charge(swarm().open(), TWO, MAX_CHARGES + 7, 1)
     assert kept(wires, ONE) == {TWO.public: of(TWO, MAX_CHARGES, 1)}

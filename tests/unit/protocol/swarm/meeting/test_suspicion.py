@@ -115,10 +115,22 @@ def test_who_contradicts_one_after_the_other_is_left_out_and_they_are_not():
     for victim, strikes in zip((key.public for key in KEYS[2:5]), (0, 2, 3), strict=True):
         fails(one, due=Due.JOINED, disputes=((victim, SILENT),))
         assert one.strikes(SILENT) == strikes
-    assert one.left_out == (SILENT,)
+        assert one.left_out == ((SILENT,) if strikes else ())
+        lengths(one)
     assert one.news()[0] == Strike(SILENT, Fault.CONTRADICTS, Due.JOINED, BASE, is_first=False)
     fails(one, due=Due.JOINED, disputes=((KEYS[2].public, SILENT),))
     assert (one.strikes(SILENT), one.strikes(KEYS[2].public)) == (4, 0)
+
+
+def test_a_failure_while_it_is_left_out_begins_that_time_again_and_is_no_further_strike():
+    """As where no group forms without it: a cut link of a minute parts nobody for an hour."""
+    one = suspicion()
+    for _ in range(9):
+        fails(one, SILENT)
+        works(one, OTHER)
+    assert one.strikes(SILENT) == LEFT_OUT_FROM
+    assert lengths(fails(one, SILENT)) == BASE
+    assert lengths(fails(one, SILENT)) == 2 * BASE, "back again, it fails again"
 
 
 def test_what_lies_between_two_failures_takes_none_back_before_it_is_enough():
