@@ -28,7 +28,7 @@ def flaws_of(
     there is none. That a model says one class to every row is in the headline.
     """
     found = []
-    if not targets.is_floating_point() and headline.only_class is None:
+    if not targets.is_floating_point() and not headline.is_constant:
         found.append(_never_said(outputs, targets, names))
     if _is_below(headline):
         found.append(f"worse than {CONSTANT_ANSWERS[headline.metric]}")

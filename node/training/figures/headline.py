@@ -47,6 +47,11 @@ class Headline:
     baseline: float | None
     only_class: str | None = None
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether the model gives every row one class, where the rows have several."""
+        return self.only_class is not None
+
 
 @dataclass(frozen=True)
 class Alone:
