@@ -8,9 +8,9 @@ from node.options import NodeOptions, command_line, parse_arguments
 
 
 def _run(options: NodeOptions) -> int:
-    from node.app.places import check_places  # noqa: PLC0415 - loads numpy, and the next line torch, seconds:
+    from node.app.start_checks import check_start  # noqa: PLC0415 - loads numpy, and the next line torch, seconds:
 
-    check_places(options)
+    check_start(options)
     from node.app.run import run  # noqa: PLC0415 - only once what the arguments name is checked
 
     return run(options)

@@ -87,9 +87,9 @@ def _read(argv: Sequence[str]) -> AgreeOptions:
 
 
 def _run(options: AgreeOptions) -> int:
-    from node.app.places import check_places  # noqa: PLC0415 - loads numpy, and what follows torch
+    from node.app.start_checks import check_start  # noqa: PLC0415 - loads numpy, and what follows torch
 
-    check_places(options)
+    check_start(options)
     from node.agree.run import agree  # noqa: PLC0415 - loads torch: only once the arguments are checked
 
     return agree(options, options.write, options.without)

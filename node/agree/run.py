@@ -30,9 +30,9 @@ from node.agree.outcome import Agreed, agreed, totals
 from node.agree.survey import Sums, absent_columns, survey
 from node.agree.task_file import agreed_text
 from node.agree.width import check_narrowing, with_classes
-from node.app.places import allowed, check_others, named_members, nicknames
 from node.app.run import Prepared, run_as
 from node.app.signals import until_done_or_told
+from node.app.start_checks import allowed, check_others, named_members, nicknames
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
 from node.data.sources import drawing_of

@@ -19,8 +19,15 @@ from torch import nn
 
 from mechanisms.mechanism import Mechanism
 from node.app.kept_split import kept_split, split_words
-from node.app.places import allowed, check_others, existing_key, key_file_exists, named_members, nicknames
 from node.app.signals import until_done_or_told, until_told
+from node.app.start_checks import (
+    allowed,
+    check_others,
+    existing_key,
+    key_file_exists,
+    named_members,
+    nicknames,
+)
 from node.cli.logs import Log
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset

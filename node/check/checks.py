@@ -14,7 +14,7 @@ from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.mechanism import Mechanism
 from mechanisms.updates.distributed import DistributedDP
 from node.app.kept_split import SPLIT, kept_split, split_words
-from node.app.places import STEPS, key_path
+from node.app.start_checks import STEPS, key_path
 from node.check.finding import Finding, Level
 from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from node.app.places import check_places
 from node.app.run import prepare
+from node.app.start_checks import check_start
 from node.check import __main__ as check
 from node.check.checks import rounds_within
 from node.net.listening import listen
@@ -556,6 +556,6 @@ def test_what_a_start_refuses_is_a_problem_here_in_the_same_words(task, run, tmp
     task()
     options = parse_arguments(["--task", *place, "--peers", "127.0.0.1:1", *argv])
     with pytest.raises(ConfigError) as refused:
-        check_places(options) or prepare(options)
+        check_start(options) or prepare(options)
     status, found, _, _ = run(*place, *argv)
     assert (status, found[subject]) == (2, ("problem", f"{subject}: {refused.value}"))

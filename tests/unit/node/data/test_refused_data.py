@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from node import key
-from node.app.places import existing_key
+from node.app.start_checks import existing_key
 from node.data.files import csv_and_parquet, numeric_tables
 from node.data.images import read_images
 from node.data.reading import read_with_schema

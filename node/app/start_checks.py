@@ -1,6 +1,6 @@
-"""What a node's options name beside its data: addresses, lists of keys, its own key and its folder.
+"""What is checked before a start: addresses, lists of keys, the key and the folder that the options name.
 
-Nothing here loads torch: `check_places` says what is wrong with them before a start takes seconds.
+Nothing here loads torch: `check_start` says what is wrong with them before a start takes seconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from node.system.errors import ConfigError
 from protocol.crypto.node_key import NodeKey
 
 
-def check_places(options: NodeOptions) -> None:
+def check_start(options: NodeOptions) -> None:
     """Raises ConfigError, or InUse, for what a node would refuse once it has read its data."""
     for step in STEPS.values():
         step(options)
