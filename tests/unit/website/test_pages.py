@@ -67,7 +67,7 @@ def test_every_command_shows_every_flag():
 
 
 def test_a_command_still_prints_its_help_and_one_without_a_parser_tells_its_own_words(capsys):
-    main = importlib.import_module("node.key").main
+    main = importlib.import_module("node.key.__main__").main
     commands.help_of(main)
     assert main(["--help"]) == 0
     assert "usage: python -m node.key" in capsys.readouterr().out

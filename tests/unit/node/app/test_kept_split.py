@@ -13,7 +13,7 @@ from node.options import parse_arguments
 from tests.fixtures.make_folder import SETTINGS
 from tests.run_folders import copy_of, the_key
 
-FIXTURE = Path(__file__).parents[4] / "fixtures" / "folder_v4" / "0"
+FIXTURE = Path(__file__).parents[3] / "fixtures" / "folder_v4" / "0"
 RUN = tuple(f"--set={one}" for one in SETTINGS)
 
 

@@ -12,13 +12,13 @@ import pytest
 import torch
 from torch import nn
 
-from node import key
 from node.app.start_checks import existing_key
 from node.data.files import csv_and_parquet, numeric_tables
 from node.data.images import read_images
 from node.data.reading import read_with_schema
 from node.init import __main__ as init
 from node.init.look import look
+from node.key import __main__ as key
 from node.options import parse_arguments
 from node.predict import __main__ as predict
 from node.predict.model import SavedModel, answer
