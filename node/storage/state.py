@@ -412,6 +412,18 @@ class State:
 
     @property
     @_alone
+    def agreed(self) -> tuple[Base, Floats]:
+        """The base and its vector, read together: another thread may be adopting the next base."""
+        return self.base, self.base_vector
+
+    @property
+    @_alone
+    def models(self) -> tuple[Base, Floats, Floats]:
+        """The base, its vector, and the working model, read together."""
+        return self.base, self.base_vector, self.working
+
+    @property
+    @_alone
     def working(self) -> Floats:
         """The working model, base + spent + fresh: the node trains on it and never sends it.
 

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mechanisms.accounting.ledger import Ledger, Spent
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
 from node.runtime.contributions.contribution import Training
@@ -29,6 +28,7 @@ from node.system.clock import CLOCK, Clock
 from node.training.figures.headline import Alone
 from node.training.trainer import Evaluation, Learner
 from protocol.actions import Completed, Failed
+from protocol.wire.messages import Base
 
 SAVE_EVERY_S = 5.0
 """Where each sum is a step, models are written this often at most, and at the end."""
@@ -147,56 +147,57 @@ class RoundHistory:
 
     async def write(self, ending: Record) -> Record:
         """Writes a round's line and the models after it, then reports and returns the round."""
-        await asyncio.to_thread(self.check_base)
-        spent, alone = await asyncio.to_thread(costs, self._mechanism, self._state.ledger)
-        evaluation = await self._evaluate()
+        record = await asyncio.to_thread(self._write, ending)
+        self._observer.handle(RoundEnded(record, self._plan.rounds))
+        return record
+
+    def _write(self, ending: Record) -> Record:
+        """Evaluates and writes in one visit to a thread: a visit costs about as much as a metric."""
+        self.check_base()
+        ledger, base, evaluation = self._state.ledger, *self._evaluate()
+        spent = spent_by(self._mechanism, ledger)
         record = replace(
             ending,
-            round=self._plan.round(self._state.base) + (ending.alone > 0),
+            round=self._plan.round(base) + (ending.alone > 0),
             loss=evaluation.loss,
             accuracy=evaluation.accuracy,
             epsilon=finite(spent.epsilon) if spent else None,
             delta=spent.delta if spent else None,
-            base_digest=self._state.base.digest.hex(),
+            base_digest=base.digest.hex(),
             accuracy_of=self._plan.accuracy_of,
             metrics=evaluation.metrics,
             **vars(evaluation.headline),
             flaws=evaluation.flaws,
             rolled_back=self._refused.losses if self._refused else None,
-            epsilon_alone=alone,
+            epsilon_alone=spent_alone(self._mechanism, ledger),
             names={digits: name for digits in ending.missing if (name := self._plan.nicknames.of(digits))},
         )
         self._written, self._written_own = record.round, record.own  # one that fails half-way is not retried
-        await asyncio.to_thread(self._folder.append, record)
+        self._folder.append(record)
         if self._plan.report_every is None or self._now() >= self._save_at:
-            await self.save_models()
-        self._observer.handle(RoundEnded(record, self._plan.rounds))
+            self._save_models()
         return record
 
-    async def _evaluate(self) -> Evaluation:
-        """Returns the base's metrics and loss; computes them once per base."""
-        digest, vector = self._state.base.digest, self._state.base_vector
-        if self._evaluation is None or self._evaluation[0] != digest:
-            self._evaluation = digest, await asyncio.to_thread(self._trainer.evaluate, vector)
+    def _evaluate(self) -> tuple[Base, Evaluation]:
+        """Returns the base, and its metrics and loss; computes them once per base."""
+        base, vector = self._state.agreed
+        if self._evaluation is None or self._evaluation[0] != base.digest:
+            self._evaluation = base.digest, self._trainer.evaluate(vector)
             self._own.measured(self._evaluation[1].classes)
-        return self._evaluation[1]
+        return base, self._evaluation[1]
 
     async def end(self) -> None:
         """Writes the line of a round that ended when nobody waited for it, and the models."""
         self._ended = self._now()
         await self.catch_up()
-        await self.save_models()
+        await asyncio.to_thread(self._save_models)
 
-    async def save_models(self) -> None:
+    def _save_models(self) -> None:
         """Writes the agreed base and the working model as they are now."""
         self._save_at = self._now() + SAVE_EVERY_S
-        await asyncio.to_thread(
-            self._folder.models,
-            tensors_of=self._trainer.tensors,
-            base=self._state.base,
-            vectors=(self._state.base_vector, self._state.working),
-            privacy=await asyncio.to_thread(facts, self._mechanism, self._state.ledger),
-        )
+        base, agreed, working = self._state.models
+        privacy = facts(self._mechanism, self._state.ledger)
+        self._folder.models(self._trainer.tensors, base, (agreed, working), privacy)
 
     async def summarise(
         self, counts: Counts, sums: Mapping[str, object], finished: bool, alone: Alone | None = None
@@ -206,7 +207,7 @@ class RoundHistory:
         `sums` states what the last group's sums withstand. `finished`: whether the run is over. `alone`: how
         good a model of this node's rows alone is, unless that is secret.
         """
-        evaluation = await self._evaluate()
+        _, evaluation = await asyncio.to_thread(self._evaluate)
         summary = run_summary(
             history=self._folder.history(),
             earlier=self._earlier,
@@ -222,11 +223,6 @@ class RoundHistory:
         )
         self._folder.summary(summary)
         return summary
-
-
-def costs(mechanism: Mechanism, ledger: Ledger) -> tuple[Spent | None, float | None]:
-    """Returns what a ledger costs, and what it costs if all others work together."""
-    return spent_by(mechanism, ledger), spent_alone(mechanism, ledger)
 
 
 def run_summary(
