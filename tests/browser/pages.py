@@ -7,7 +7,9 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 
-WITHIN_MS = 30_000
+from tests.patience import ENOUGH_S
+
+WITHIN_MS = 1000 * ENOUGH_S
 expect.set_options(timeout=WITHIN_MS)
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1200, "height": 800}

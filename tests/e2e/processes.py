@@ -21,10 +21,10 @@ from typing import Any
 
 from tests.e2e import dying_peer
 from tests.e2e.dying_peer import Orders
+from tests.patience import ENOUGH_S
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
-ENOUGH_S = 60.0
 # Below the range from which the system takes ports for outgoing connections: nobody takes one in between.
 _ports = itertools.cycle(range(20000 + random.SystemRandom().randrange(9000), 32000))
 # Nodes use TCP: a UDP socket of the same number keeps it from other pytests, as long as it is one of so many.
@@ -77,7 +77,7 @@ class Lines:
         with self._changed:
             return list(self._lines)
 
-    def wait(self, fits: Callable[[str], bool], within_s: float) -> str | None:
+    def wait(self, fits: Callable[[str], bool]) -> str | None:
         """Returns the first line that fits; None if the stream or the time ends before."""
         found: list[str] = []
 
@@ -86,7 +86,7 @@ class Lines:
             return bool(found) or self._ended
 
         with self._changed:
-            self._changed.wait_for(there, within_s)
+            self._changed.wait_for(there, ENOUGH_S)
         return found[0] if found else None
 
     def join(self) -> None:
@@ -121,36 +121,36 @@ class Process:
 
     # -- what it says ------------------------------------------------------------------------------
 
-    def line(self, text: str, within_s: float = ENOUGH_S) -> str:
+    def line(self, text: str) -> str:
         """Waits for the first line of standard output with `text` in it (quotes in JSON are unescaped)."""
 
         def plain(line: str) -> str:
             return str(json.loads(line).get("text", "")) if line.startswith("{") else line
 
-        line = self.out.wait(lambda line: text in plain(line), within_s)
+        line = self.out.wait(lambda line: text in plain(line))
         assert line is not None, f"never said {text!r}\n{self.told()}"
         return plain(line)
 
-    def event(self, name: str, within_s: float = ENOUGH_S, **values: Any) -> Event:
+    def event(self, name: str, **values: Any) -> Event:
         """Waits for the first event of this name and with these values from a node with --json."""
 
         def fits(line: str) -> bool:
             event = json.loads(line)
             return event["event"] == name and all(event.get(key) == value for key, value in values.items())
 
-        line = self.out.wait(fits, within_s)
+        line = self.out.wait(fits)
         assert line is not None, f"no event {name} {values}\n{self.told()}"
         event: Event = json.loads(line)
         return event
 
-    def event_after(self, name: str, fits: Callable[[Event], bool], within_s: float = ENOUGH_S) -> Event:
+    def event_after(self, name: str, fits: Callable[[Event], bool]) -> Event:
         """Waits for the first event of this name that fits."""
 
         def wanted(line: str) -> bool:
             event = json.loads(line)
             return event["event"] == name and fits(event)
 
-        line = self.out.wait(wanted, within_s)
+        line = self.out.wait(wanted)
         assert line is not None, f"no event {name} that fits\n{self.told()}"
         event: Event = json.loads(line)
         return event
@@ -163,16 +163,16 @@ class Process:
     def told(self) -> str:
         return "\n".join([*self.out.all()[-30:], *self.err.all()[-30:]])
 
-    def ends_well(self, within_s: float = ENOUGH_S) -> Event:
+    def ends_well(self) -> Event:
         """Waits until it ends with status 0 and an empty standard error; returns its summary."""
-        status = self.status(within_s)
+        status = self.status()
         self.err.join()
         assert (status, self.err.all()) == (0, []), self.told()
         return self.event("finished")
 
-    def fails(self, status: int, within_s: float = ENOUGH_S) -> str:
+    def fails(self, status: int) -> str:
         """Waits until it ends with `status` and one line that begins with `error:`; returns that line."""
-        ended = self.status(within_s)
+        ended = self.status()
         self.err.join()
         lines = self.err.all()
         assert ended == status, self.told()

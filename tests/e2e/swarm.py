@@ -17,7 +17,8 @@ from types import MappingProxyType
 
 from protocol.crypto.node_key import NodeKey
 from tests.e2e.dying_peer import Orders
-from tests.e2e.processes import ENOUGH_S, Event, Nursery, Process, free_endpoint
+from tests.e2e.processes import Event, Nursery, Process, free_endpoint
+from tests.patience import ENOUGH_S
 
 ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,16,10]")
@@ -82,8 +83,8 @@ class Swarm:
     def status(self, number: int) -> Event:
         return status(self.endpoints[number])
 
-    def wait_status(self, number: int, fits: Callable[[Event], bool], within_s: float = ENOUGH_S) -> Event:
-        return wait_status(self.endpoints[number], fits, within_s)
+    def wait_status(self, number: int, fits: Callable[[Event], bool]) -> Event:
+        return wait_status(self.endpoints[number], fits)
 
 
 def write_key(path: Path, seed: bytes) -> None:
@@ -117,9 +118,9 @@ def status(endpoint: str) -> Event:
     return said
 
 
-def wait_status(endpoint: str, fits: Callable[[Event], bool], within_s: float = ENOUGH_S) -> Event:
+def wait_status(endpoint: str, fits: Callable[[Event], bool]) -> Event:
     """Requests the status until it fits."""
-    deadline, between = time.monotonic() + within_s, threading.Event()
+    deadline, between = time.monotonic() + ENOUGH_S, threading.Event()
     said: Event = {}
     while True:
         with suppress(OSError, http.client.HTTPException):

@@ -10,9 +10,10 @@ from dataclasses import replace
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec, signing
 from protocol.wire.messages import Hello
-from tests.e2e.processes import ENOUGH_S, HOST
+from tests.e2e.processes import HOST
 from tests.e2e.test_open_port import Port
 from tests.parts import announce
+from tests.patience import ENOUGH_S
 
 STRANGE = ("{}/admin/x?y=", "{}/admin#", "user@{}", "{}/", "{}?x", "http://{}", "{}\r\nX: y")
 

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.processes import ENOUGH_S, ROOT
+from tests.e2e.processes import ROOT
+from tests.patience import ENOUGH_S
 
 SHIPPED = ("node", "protocol", "mechanisms", "scenarios")
 OWN_TASK = """\

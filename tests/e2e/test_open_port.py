@@ -26,6 +26,7 @@ from protocol.wire.messages import Group, Hello, Ready, Share, Sum
 from tests.e2e.dying_peer import Fate, Orders, read_record
 from tests.e2e.processes import HOST, Nursery
 from tests.e2e.swarm import Swarm, get, one_digest
+from tests.patience import ENOUGH_S
 from tests.unit.node.links import dialled, prove
 
 ROUNDS = 4
@@ -43,7 +44,7 @@ class Port:
     def raw(self, data: bytes) -> bytes:
         """Sends bytes over TCP; returns the first line of the answer, if any."""
         host, _, port = self.endpoint.rpartition(":")
-        with closing(socket.create_connection((host, int(port)), timeout=20)) as connection:
+        with closing(socket.create_connection((host, int(port)), timeout=ENOUGH_S)) as connection:
             answer = b""
             with suppress(ConnectionError):
                 connection.sendall(data)
@@ -97,7 +98,7 @@ def drops(swarm: Swarm, count: int, *why: str) -> Iterator[None]:
     before = swarm.status(0)
     yield
     expected = sum(before["dropped"].values()) + count
-    after = swarm.wait_status(0, lambda said: sum(said["dropped"].values()) >= expected, within_s=20)
+    after = swarm.wait_status(0, lambda said: sum(said["dropped"].values()) >= expected)
     new = Counter(after["dropped"]) - Counter(before["dropped"])
     assert sum(new.values()) == count, new
     for text in why:

@@ -17,7 +17,7 @@ def test_real_nodes_run_a_study_of_one_s_own(nursery: Nursery, tmp_path: Path) -
     few = ("--quick", "--set", "scenario.arms=no-noise", "--jobs", "2")
     run = ("run", "study.toml", "--engine", "processes", "--out", "out", *few)
     process = nursery.plain("scenarios", *run, cwd=folder)
-    assert process.status(300.0) == 0, process.told()
+    assert process.status() == 0, process.told()
     seeds = json.loads((folder / "out" / "result.json").read_text())["arms"]["no-noise"]["seeds"]
     assert [len(one["figures"]) for one in seeds] == [2, 2]
     assert all(one["bytes were measured"] for one in seeds)

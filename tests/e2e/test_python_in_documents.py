@@ -16,8 +16,9 @@ from sklearn.datasets import load_digits
 
 from node import Swarm
 from tests.e2e.documents import fences
-from tests.e2e.processes import ENOUGH_S, ROOT, free_endpoint
+from tests.e2e.processes import ROOT, free_endpoint
 from tests.notebooks import code_cells, run_cells
+from tests.patience import ENOUGH_S
 
 NOTEBOOK = ROOT / "examples" / "quickstart.ipynb"
 RECIPE = "## Without this package\n"

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from tests.e2e.processes import ENOUGH_S, Nursery, free_endpoint
+from tests.e2e.processes import Nursery, free_endpoint
 from tests.e2e.swarm import frozen, get
+from tests.patience import ENOUGH_S
 
 SPENT = ("murmuration_privacy_epsilon_spent",)
 

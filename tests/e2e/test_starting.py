@@ -9,7 +9,8 @@ from pathlib import Path
 
 from benchmarks.catalogue import BENCHMARKS
 from scenarios.catalogue import SCENARIOS
-from tests.e2e.processes import ENOUGH_S, ROOT
+from tests.e2e.processes import ROOT
+from tests.patience import ENOUGH_S
 
 AT_IMPORT = Path(__file__).parent / "at_import"
 NODE = ("-m", "node", "--peers", "127.0.0.1:1", "--shard", "0/3")

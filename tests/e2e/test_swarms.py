@@ -6,7 +6,7 @@ import json
 import pty
 from pathlib import Path
 
-from tests.e2e.processes import ENOUGH_S, Nursery, free_endpoint
+from tests.e2e.processes import Nursery, free_endpoint
 from tests.e2e.swarm import SMALL, settings
 from tests.run_folders import summary
 
@@ -24,7 +24,7 @@ def test_the_plain_command_line_prints_plain_lines(nursery: Nursery, tmp_path: P
         for number in range(3)
     ]
     for node in nodes:
-        assert node.status(3 * ENOUGH_S) == 0, node.told()
+        assert node.status() == 0, node.told()
         lines = node.out.all()
         assert node.err.all() == []
         assert [line.partition(":")[0] for line in lines[:8]] == [

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.frame.children import Child, Children, last_line
-from tests.e2e.processes import ENOUGH_S, free_endpoint
+from tests.e2e.processes import free_endpoint
+from tests.patience import ENOUGH_S
 
 REFUSED = """
 import os

@@ -23,9 +23,9 @@ from protocol.wire import codec, handshake
 from protocol.wire import masked_messages as masked
 from protocol.wire.limits import MAX_FRAME_BYTES
 from protocol.wire.messages import Accepted
+from tests.patience import ENOUGH_S
 
 ONE, OTHER, THIRD = (NodeKey(bytes([number]) * 32) for number in (1, 2, 3))
-PATIENCE_S = 30.0
 """Far longer than any of these tests takes; a wait that exceeds it fails."""
 H, S = bytes(32), bytes(64)
 BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(300_000))
@@ -110,7 +110,7 @@ async def node_state(*ends):
     for end in ends:
         await end.transport.start(end.listener, [])
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(ENOUGH_S):
             yield ends
     finally:
         for end in ends:

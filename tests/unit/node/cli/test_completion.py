@@ -11,6 +11,7 @@ import pytest
 
 from node.cli.commands import COMMANDS
 from node.cli.completion import _SCRIPTS, table
+from tests.patience import ENOUGH_S
 
 LOOKED_UP = [
     ("murmuration ", {command.name for command in COMMANDS}),
@@ -83,7 +84,7 @@ def test_a_shell_completes_commands_options_and_values(
         input="".join(f"{typed}\n" for typed, _ in LOOKED_UP),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=ENOUGH_S,
         check=False,
     )
 

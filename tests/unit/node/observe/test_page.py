@@ -21,6 +21,7 @@ from node.observe.sse import MAX_WATCHERS
 from node.observe.views import MORE_HISTORY
 from node.runtime.record.own_figures import OwnBook
 from node.training.figures.headline import Alone
+from tests.patience import ENOUGH_S
 
 TOKEN = "fe" * 32
 VIEW = node_view(peers=3, ended=4)
@@ -38,7 +39,7 @@ def served() -> Iterator[Served]:
 
 def connection_to(server: Served) -> http.client.HTTPConnection:
     host, _, port = server.endpoint.rpartition(":")
-    return http.client.HTTPConnection(host, int(port), timeout=20)
+    return http.client.HTTPConnection(host, int(port), timeout=ENOUGH_S)
 
 
 def ask(server: Served, path: str, method: str = "GET", **headers: str):

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 
 from node.show.__main__ import main
 from node.storage.folder_lock import MODELS, VIEW
+from tests.patience import ENOUGH_S
 from tests.unit.node.observe.folders import run_in
 
 
@@ -24,12 +25,12 @@ def shown(*folders) -> Iterator[int]:
             yield int(lines[-1].rpartition(":")[2].rstrip("/\n"))
         finally:
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=ENOUGH_S)
             assert (process.returncode, err) == (0, "")
 
 
 def ask(port: int, path: str, **headers: str):
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=ENOUGH_S)) as connection:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
         return answer.status, dict(answer.headers), answer.read()

@@ -8,8 +8,8 @@ import pytest
 
 from node.system.errors import UserError
 from scenarios.frame.children import Child, Children, ending, last_line
+from tests.patience import ENOUGH_S
 
-ENOUGH_S = 30.0
 FOR_EVER_S = 3600.0
 EVALUATE = "builtins:eval"
 DEAF = """(__import__('signal').pthread_sigmask(0, [2])

@@ -10,6 +10,7 @@ from node.runtime.record.ending import Alone, End, Stopping, exit_status, given_
 from node.system.errors import UserError
 from node.task.load import load_task
 from protocol.actions import Failed, Reason
+from tests.patience import ENOUGH_S
 
 PLAN = Plan(20, 20, 20, "digits", "ab" * 32, "test", "{}", load_task("digits", []).aggregation, 3)
 
@@ -30,7 +31,7 @@ async def test_at_once_ends_every_wait_and_cancels_what_was_waited_for():
     waiting = asyncio.create_task(stopping.unless(endless))
     asyncio.get_running_loop().call_soon(stopping.at_once)
     assert await waiting is None
-    await asyncio.wait((endless,), timeout=30)
+    await asyncio.wait((endless,), timeout=ENOUGH_S)
     assert endless.cancelled()
     assert stopping.asked
 
