@@ -330,8 +330,12 @@ def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int
             return parts.loss(_TAIL * delta).delta(epsilon) <= delta * _MARGIN
         return renyi.epsilon(parts.divergences(), delta) <= epsilon
 
+    # At this z the chi-square divergences of all steps add up to that of one unsampled release. The search
+    # starts there; nothing else depends on it.
+    one_release = gaussian.noise_multiplier(epsilon, delta)
+    guess = max(_LEAST_SEARCHED, 1 / math.sqrt(math.log1p(1 / (q * q * steps * one_release**2))))
     try:
-        below, above = _bracket(_first_guess(epsilon, delta, q, steps), enough)
+        below, above = _bracket(guess, enough)
     except OverflowError:  # no noise is enough for RDP to prove it
         raise ValueError(
             f"epsilon = {epsilon!r} with delta = {delta!r} is not allowed: too small together, as no amount "
@@ -341,15 +345,6 @@ def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int
         middle = math.sqrt(below * above)
         below, above = (below, middle) if enough(middle) else (middle, above)
     return above
-
-
-def _first_guess(epsilon: float, delta: float, q: float, steps: int) -> float:
-    """The z at which the chi-square divergences of all steps add up to that of one unsampled release.
-
-    The search starts there; nothing else depends on it.
-    """
-    one_release = gaussian.noise_multiplier(epsilon, delta)
-    return max(_LEAST_SEARCHED, 1 / math.sqrt(math.log1p(1 / (q * q * steps * one_release**2))))
 
 
 def _bracket(guess: float, enough: Callable[[float], bool]) -> tuple[float, float]:

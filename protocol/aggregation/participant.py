@@ -88,11 +88,8 @@ class Participant:
 
     def ready_of(self, key: Key) -> Ready | None:
         """Another member's READY; None for this member's key and for strangers."""
-        return self._readys.get(key)
-
-    @cached_property
-    def _readys(self) -> dict[Key, Ready]:
-        return {ready.key: ready for ready in self.group.readys if ready.key != self.me}
+        others = (ready for ready in self.group.readys if ready.key != self.me)
+        return next((ready for ready in others if ready.key == key), None)
 
     def channel(self, sender: Key, recipient: Key) -> Channel:
         """The sealed channel from `sender` to `recipient`, one of which is this member."""

@@ -137,7 +137,11 @@ class Node:
         self._catch_up = CatchUp(settings, state, self._members, self._patience)
         for sid, known in past.items():
             self._catch_up.remember(sid, known)
-        self._remember_open_sessions()
+        self._voting.adopted()
+        for sid, vote in state.votes.items():  # of an earlier start: their sessions may still have a result
+            if vote.group is not None:
+                ballot = self._voting.ballot(vote.group)
+                self._catch_up.remember(sid, Past(vote.group, vote.group.base, {}, ballot))
         self._line: Line = state.line
         """The line of the base that is being stored."""
         self._suspicion = Suspicion(settings)
@@ -160,14 +164,6 @@ class Node:
         self._follower = Follower(settings, state, self._members, self.swarm_end)
         self._closing = Closing(state, self._members)
         self._course = Course(STEPS, Phase.IDLE)
-
-    def _remember_open_sessions(self) -> None:
-        """After a restart, remember the sessions of this node's open votes: they may still have a result."""
-        self._voting.adopted()
-        for sid, vote in self._state.votes.items():
-            if vote.group is not None:
-                on, ballot = vote.group.base, self._voting.ballot(vote.group)
-                self._catch_up.remember(sid, Past(vote.group, on, {}, ballot))
 
     # -- what the shell calls ----------------------------------------------------------------------
 
@@ -535,7 +531,10 @@ class Node:
             if late := self._late.get(message.head.sid):
                 return late.take_release(message)
         if isinstance(message, MaskedMessage) and session_of(message) in self._catch_up.past:
-            return self._past_news(message, by, now)
+            # A member that asks for another view has no result. In a run, nothing but a greeting tells it
+            # that this node has one.
+            where = self.addresses.of(by) if self.base.sid == session_of(message) else None
+            return self._discovery.greet(where, now) if where and isinstance(message, ViewChange) else []
         if self._runs.is_ahead(by, machine):
             self._early.hold(message, by, True)
             return [] if machine is None else self._of_machine(machine.finished(by, now), now)
@@ -551,14 +550,6 @@ class Node:
             sender = message.sender if isinstance(message, Share) else message.head.sender
             if self._charges.lacks(sender):
                 raise TooEarly(f"{type(message).__name__} of a member before its REMINDER")
-
-    def _past_news(self, message: MaskedMessage, by: Key, now: float) -> list[Action]:
-        """A message of a session that has ended here: t members ended it, and other messages come later.
-
-        Who changes the view lacks the result: within a run, nothing else shows it that this node has it.
-        """
-        where = self.addresses.of(by) if self.base.sid == session_of(message) else None
-        return self._discovery.greet(where, now) if where and isinstance(message, ViewChange) else []
 
     def _sum(self, message: Sum, by: Key | None, now: float) -> list[Action]:
         if self._machine is not None and self._machine.takes(message):
@@ -871,13 +862,19 @@ class Node:
         return [Failed(reason, self.round, (), None), *self._broadcast(now)]
 
     def _ban(self, evidence: Evidence) -> list[Action]:
-        """Ban a member for good, and show the others why if it can be shown."""
+        """Ban a member for good, and show the others why if it can be shown.
+
+        Show it also to those in the running session that seem to be away: they may be in reach of the liar,
+        and would blame this node for ending a session that the liar has spoiled.
+        """
         liar, records = evidence.sender, tuple(signing.evidence(each) for each in evidence.records)
         self._state.banned[liar] = records
         self._members.forget(liar)
         self._coordination.matchmaker.void(liar)
         shown = proof(records)
-        return [Send(key, shown) for key in self._members.live if shown]
+        inside = () if self._machine is None else self._machine.participant.others
+        others = dict.fromkeys((*self._members.live, *inside))
+        return [Send(key, shown) for key in others if shown and key != liar]
 
     def _shown(self, message: Equivocation) -> list[Action]:
         """Ban the member that another one caught. Raises RemoteProtocolError if nothing is proved."""

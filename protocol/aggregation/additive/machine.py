@@ -179,7 +179,9 @@ class Additive:
         for key in self._others:
             seed = derive(rand, b"mask", key)
             shares.subtract(accumulator, seed)
-            sends.append(Send(key, self._sealed(key, seed), bulk=True))
+            channel, dimension = self.participant.channel(self._me, key), self.participant.dimension
+            sealed = SealedShare(self.sid, self._me, key, shares, dimension, channel, seed=seed)
+            sends.append(Send(key, sealed, bulk=True))
         self._accumulator = accumulator
         self._course.step(Event.START)
         self.shares_since = now
@@ -189,12 +191,6 @@ class Additive:
     def _await(self, until: float) -> None:
         self._arriving, self._goes_on = set(), False
         self.deadline = self._fails_at = until
-
-    def _sealed(self, recipient: Key, seed: bytes) -> SealedShare:
-        channel = self.participant.channel(self._me, recipient)
-        return SealedShare(
-            self.sid, self._me, recipient, self._shares, self.participant.dimension, channel, seed=seed
-        )
 
     def takes(self, message: Message) -> bool:
         """Whether the message is one of this session."""
@@ -215,8 +211,12 @@ class Additive:
                 return self._receive_share(message, self._accumulator, now)
             case Sum():
                 return self._receive_sum(message, self._accumulator, now)
-            case _:
-                return self._receive_lacking(message)
+            case _:  # whose shares its sender lacks: until they reach it, it owes no sum
+                if message.sender in self._complaints:
+                    raise RemoteProtocolError("a LACKING that is here already")
+                check_lacking(message, self.participant)
+                self._complaints[message.sender] = message
+                return []
 
     def _receive_share(self, share: Share, accumulator: Vector, now: float) -> list[Action]:
         got = self._got[share.sender]
@@ -245,14 +245,6 @@ class Additive:
         """The members whose share is not whole yet."""
         count = self._shares.payload_count(self.participant.dimension)
         return tuple(key for key in self._others if len(self._got[key]) < count)
-
-    def _receive_lacking(self, lacking: Lacking) -> list[Action]:
-        """Note whose shares a member lacks: until they reach it, it owes no sum."""
-        if lacking.sender in self._complaints:
-            raise RemoteProtocolError("a LACKING that is here already")
-        check_lacking(lacking, self.participant)
-        self._complaints[lacking.sender] = lacking
-        return []
 
     def _send_sums(self, partial: Vector, now: float) -> list[Action]:
         """Send this member's partial sum: from here on nothing may change the vector."""

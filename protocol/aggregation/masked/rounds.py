@@ -306,7 +306,10 @@ class MaskedRounds:
             self._course.step(Event.SECRETS)
         totals = self._reduction.totals
         if totals.missing or totals.included != certificate.included or totals.digests != certificate.digests:
-            return self._fetch_totals(certificate, now)
+            if totals.wanted == certificate.digests:
+                return []
+            self._reduction.want(certificate.included, certificate.digests, ())
+            return self._pull(Choice(certificate.included, certificate.releases[0].totals), (), now)
         kept = self._keep(totals)
         result = result_of(totals.joined(), certificate, self._encoding)
         if result is None:
@@ -326,12 +329,6 @@ class MaskedRounds:
                 withheld=owed(self._waited_for, self._complaints, participant),
             ),
         ]
-
-    def _fetch_totals(self, certificate: ResultCertificate, now: float) -> list[Action]:
-        if self._reduction.totals.wanted == certificate.digests:
-            return []
-        self._reduction.want(certificate.included, certificate.digests, ())
-        return self._pull(Choice(certificate.included, certificate.releases[0].totals), (), now)
 
     def _pull(self, choice: Choice, first: tuple[Key, ...], now: float) -> list[Action]:
         """Ask for the missing chunks of these totals: members in `first`, then those that acknowledged."""
@@ -373,8 +370,11 @@ class MaskedRounds:
         self._views.entered(view.number, now)
         holds = self._views.holds
         entered = self._reduction.enter(view, lambda key, owner, index: holds(view.number, key, owner, index))
-        again = self._again(view)
-        return [*entered, *again, *self._fetch_locked(view, now)]
+        actions = [*entered, *self._again(view)]
+        if not view.proofs or not self._reduction.totals.missing:
+            return actions
+        lock = view.locks[0]  # its sender holds the locked totals
+        return [*actions, *self._pull(Choice(lock.included, lock.totals), (lock.sender,), now)]
 
     def _again(self, view: View) -> list[Action]:
         """Repeat this member's Ack and Release if the view proposes them again: they may have been lost."""
@@ -382,13 +382,6 @@ class MaskedRounds:
         if lock is None or not any(other.totals == lock.vote.totals for other in view.locks):
             return []
         return [*self._to_all(lock), *(self._to_all(release) if release is not None else [])]
-
-    def _fetch_locked(self, view: View, now: float) -> list[Action]:
-        """Fetch the missing chunks of locked totals from the members that hold them."""
-        if not view.proofs or not self._reduction.totals.missing:
-            return []
-        lock = view.locks[0]
-        return self._pull(Choice(lock.included, lock.totals), (lock.sender,), now)
 
     # -- time and loss -----------------------------------------------------------------------------
 

@@ -84,10 +84,16 @@ class Charges:
         """Process a message that `by` brought. Raises RemoteProtocolError if it is invalid."""
         if by is None or by == self._settings.key.public:
             raise RemoteProtocolError("a count of charges on a link of nobody else")
-        if isinstance(message, Reminder):
-            return self._reminds(message, by)
-        self._check(message, by)
-        return self._keep(message)
+        if isinstance(message, Charged):
+            self._check(message, by)
+            return self._keep(message)
+        if message.instance != self._settings.instance:
+            return []  # it is for an earlier start
+        for charged in message.charged:
+            self._check(charged, self._settings.key.public)
+        _put(self._reminders, by, None)
+        known = self._state.charged
+        return [LedgerBehind(each.count, known) for each in message.charged if each.count.exceeds(known)]
 
     def _check(self, charged: Charged, key: Key) -> None:
         if charged.key != key:
@@ -95,16 +101,6 @@ class Charges:
         if not self._settings.budget or charged.budget != self._settings.budget:
             raise RemoteProtocolError("a CHARGED for another budget")
         signing.verify(charged, key)
-
-    def _reminds(self, reminder: Reminder, by: Key) -> list[Action]:
-        """A member gives back what it keeps of this node; for an earlier start it counts for nothing."""
-        if reminder.instance != self._settings.instance:
-            return []
-        for charged in reminder.charged:
-            self._check(charged, self._settings.key.public)
-        _put(self._reminders, by, None)
-        known = self._state.charged
-        return [LedgerBehind(each.count, known) for each in reminder.charged if each.count.exceeds(known)]
 
     def _keep(self, charged: Charged) -> list[Action]:
         """Keep a count, unless it lacks a charge of the one that is kept: then give that one back."""

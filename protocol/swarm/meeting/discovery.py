@@ -24,7 +24,7 @@ from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState, Settings
 from protocol.transitions import Course, Step, Table
 from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN
-from protocol.wire.messages import Announce, Goodbye, Hello, Key, Parting, Refused, Roster
+from protocol.wire.messages import Announce, Goodbye, Hello, Key, Message, Parting, Refused, Roster
 
 JOIN_S = 5.0
 ANNOUNCE_EVERY_S = ANNOUNCE_LIFETIME_S / 3
@@ -236,7 +236,10 @@ class Discovery:
         hello = self._introduction(announce, bytes(16), False, "", (), now)
         endpoints = {each.endpoint for each in self.members.announced(self.members.live)}
         endpoints |= self._asked() if leaving else set()
-        told = (hello,) if why is None else (self._goodbye(why), hello)
+        told: tuple[Message, ...] = (hello,)
+        if why is not None:
+            goodbye = Goodbye(self._settings.key.public, self._settings.instance, int(why))
+            told = (signing.sign(goodbye, self._settings.key), hello)
         tracker = [Send(self._settings.tracker, (hello,))] if self._settings.tracker else []
         return [*(Send(endpoint, told) for endpoint in sorted(endpoints)), *tracker]
 
@@ -244,10 +247,6 @@ class Discovery:
         """The peers that were greeted and have not answered yet: they may know this node by now."""
         open_ones = (end for end, g in self._greetings.items() if not (g.answered or g.refused or g.why))
         return {endpoint for endpoint in open_ones if endpoint != self._settings.tracker}
-
-    def _goodbye(self, why: Parting) -> Goodbye:
-        key = self._settings.key
-        return signing.sign(Goodbye(key.public, self._settings.instance, int(why)), key)
 
     def show(self, endpoint: str, announces: tuple[Announce, ...], now: float) -> list[Action]:
         """Pass announcements on to the node at an endpoint."""
@@ -361,12 +360,13 @@ class Discovery:
         """Process announcements that a peer passed on; greet the new endpoints among them."""
         actions = self._own(known, now)
         for announce in known:
-            mine = self.members.get(announce.key)
+            key, mine = announce.key, self.members.get(announce.key)
             is_new = mine is None or mine.order < announce.order
-            if announce.key == self._settings.key.public or not is_new or not self._may_come(announce.key):
+            may_come = self._settings.allows(key) and key not in self._state.banned  # else dial no stranger
+            if key == self._settings.key.public or not is_new or not may_come:
                 continue
             try:
-                signing.verify(announce, announce.key)
+                signing.verify(announce, key)
             except RemoteProtocolError:
                 continue  # one invalid announcement does not void the others
             if announce.task == self._settings.task and announce.endpoint not in self._greetings:
@@ -394,10 +394,6 @@ class Discovery:
         state.begin_epoch(latest.epoch + 1)
         raised = (RaiseEpoch(latest.epoch), Notice(Note.EPOCH, "", subject=mine))
         return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
-
-    def _may_come(self, key: Key) -> bool:
-        """Whether to greet this key: others must not make this node dial strangers."""
-        return self._settings.allows(key) and key not in self._state.banned
 
     def roster(self, roster: Roster, now: float) -> list[Action]:
         """Process the tracker's answer: its key and the peers it knows. A nonce of zeros means news.
@@ -494,7 +490,9 @@ class Discovery:
         known = self._greetings.get(endpoint)
         may_be_back = now <= self._dialled_until or (known is not None and known.other_tls)
         if self._has_left(endpoint) and not is_other and not (_is_of_tls(why) and may_be_back):
-            return self._stays_away(endpoint)
+            if known is not None:  # it has not come back: greet it no more
+                known.answered, known.retry_at = True, None
+            return []
         greeting = self._greeting(endpoint, now) if there is not None else known
         if greeting is None:
             return []  # neither a member's endpoint nor greeted: no retry
@@ -506,13 +504,6 @@ class Discovery:
             answered = Notice(Note.OTHER_VERSION, endpoint, why, subject=f"{endpoint} {why}".encode())
             return [answered, *self.settle(now)]
         return [] if self._join_until is not None else self._missed()
-
-    def _stays_away(self, endpoint: str) -> list[Action]:
-        """A peer that left has not come back: it is not greeted again."""
-        greeting = self._greetings.get(endpoint)
-        if greeting is not None:
-            greeting.answered, greeting.retry_at = True, None
-        return []
 
     def _missed(self) -> list[Action]:
         """Notices of endpoints that could not be reached; called when joining is over."""

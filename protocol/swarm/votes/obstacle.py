@@ -128,7 +128,11 @@ class _Look:
         resigned = presence.resigned(self._state, electorate, self._members) - voters
         gone = frozenset(self._patience.gone(self._now)) - voters
         if electorate.is_quorum(voters, resigned):
-            return self._too_few_for_a_group(voters, resigned | gone)
+            nameless = _too_few(self._least, self._here)
+            if nameless is None:
+                return None
+            found = self._missing(voters, resigned | gone)
+            return replace(found, stage=Stage.TOO_FEW) if found.absent else nameless
         if electorate.is_quorum(voters, resigned | gone):
             said = [one for one in electorate.members if one in gone]
             return self._of(Stage.SAID, 0, said) if self._patience.failed_rounds else None
@@ -144,14 +148,6 @@ class _Look:
         is_tied = first in absent and len(absent) > 1 and without_first > fewest
         tie = (self._elector(first), without_first) if is_tied else None
         return replace(self._of(self._stage, fewest, absent), tie=tie)
-
-    def _too_few_for_a_group(self, voters: frozenset[bytes], without: frozenset[bytes]) -> Obstacle | None:
-        """The obstacle where a quorum is here, but no group; None where a group is."""
-        nameless = _too_few(self._least, self._here)
-        if nameless is None:
-            return None
-        found = self._missing(voters, without)
-        return replace(found, stage=Stage.TOO_FEW) if found.absent else nameless
 
     def _fewest(self, voters: frozenset[bytes], without: frozenset[bytes], order: list[bytes]) -> int:
         """The least number, in this order, that makes a quorum and a group; 0 if all are too few."""
