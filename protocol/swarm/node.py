@@ -148,7 +148,8 @@ class Node:
         self._passing_on = PassingOn()
         self._coordination = Coordination(settings, state, self._discovery, self._patience, self._suspicion)
         self._seeker = self._coordination.seeker
-        self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
+        caps = settings.timeouts.session
+        self._paces = PhasePaces(caps.shares_s, caps.sums_s)
         self._machine: SessionMachine | None = None
         self._runs = Runs(state, self._voting)
         self._lateness = Lateness(settings, state, self._members)
@@ -169,12 +170,12 @@ class Node:
 
     def is_member(self, key: Key) -> bool:
         """Whether the allow-list has this key; without a list, whether it is known. Safe in any thread."""
-        listed = self._settings.allow is not None
+        listed = self._settings.contacts.allow is not None
         return self._settings.allows(key) if listed else self.addresses.is_known(key)
 
     def may_answer(self, endpoint: str) -> frozenset[Key]:
         """The keys that may answer at an endpoint; empty: any key may."""
-        if endpoint == self._settings.tracker:
+        if endpoint == self._settings.contacts.tracker:
             return self._discovery.keys_of_tracker
         return self.addresses.may_answer(endpoint)
 
@@ -252,7 +253,7 @@ class Node:
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: stop waiting for the peers there."""
         actions = self._discovery.unreachable(endpoint, now, why)
-        if endpoint == self._settings.tracker:
+        if endpoint == self._settings.contacts.tracker:
             self._seeker.void()
             self._discovery.forget_tracker()
         for key in sorted(self.addresses.at(endpoint)):
@@ -268,7 +269,7 @@ class Node:
 
     def reconnected(self, endpoint: str, now: float) -> list[Action]:
         """A link broke and was opened again: the peer there may have restarted and lost its state."""
-        if endpoint in (self._settings.tracker, self.addresses.of(self._seeker.coordinator or b"")):
+        if endpoint in (self._settings.contacts.tracker, self.addresses.of(self._seeker.coordinator or b"")):
             self._seeker.void()
         for key in self.addresses.at(endpoint):
             self._charges.lost(key)
@@ -313,7 +314,7 @@ class Node:
             self._obstacle = None
             return []
         offer = self._seeker.offer
-        if offer is not None and now >= offer.started + LONG_S:
+        if offer is not None and now >= offer.wait.started + LONG_S:
             return self._waiting(now)
         self._look(now)
         return []
@@ -355,7 +356,7 @@ class Node:
 
     def _outdated(self, now: float) -> list[Action]:
         """Drop an offer that was made for another base than this node's new one, where that matters."""
-        if not self._settings.by_steps or self._seeker.offer is None:
+        if not self._settings.task.by_steps or self._seeker.offer is None:
             return []
         self._course.step(Event.OUTDATED)
         self._seeker.give_up()
@@ -427,7 +428,8 @@ class Node:
     @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
         """The peers that this node knows or has greeted."""
-        return known_peers_of(self._discovery, self._lateness, self._suspicion, self._settings.tracker)
+        tracker = self._settings.contacts.tracker
+        return known_peers_of(self._discovery, self._lateness, self._suspicion, tracker)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -592,8 +594,8 @@ class Node:
         proof = ((action.certificate,), ()) if is_masked else ((), (action.certificate,))
         link = Link(action.group, *proof)
         generation, is_strong = past.base.generation + 1, past.ballot is not None
-        first = self._settings.electorate
-        liars = self._settings.liars
+        first = self._settings.quorum.electorate
+        liars = self._settings.quorum.liars
         self._line = after(self._state.line, link, generation, is_strong, first, liars)
         self._result_of = action.sid
         return replace(action, line=self._line, without=self._without(past.ballot))
@@ -602,7 +604,7 @@ class Node:
         """The electors that counted as gone for good in the session of a strong base."""
         if ballot is None:
             return ()
-        if self._state.line.electors is None and self._settings.electorate is not None:
+        if self._state.line.electors is None and self._settings.quorum.electorate is not None:
             return tuple(Elector(one.decode("ascii", "replace")) for one in sorted(ballot.gone))
         return tuple(Elector(self.addresses.named(key), key) for key in sorted(ballot.gone))
 
@@ -646,7 +648,7 @@ class Node:
         Tells those of this session that are not in the other one: nobody passes it on to them. Raises
         RemoteProtocolError if the coordinator did not sign it.
         """
-        if self._machine is None or group.on or self._settings.tracker:
+        if self._machine is None or group.on or self._settings.contacts.tracker:
             return None
         part = self._machine.participant
         mine = part.group.run
@@ -927,7 +929,7 @@ class Node:
 
         A node that comes back with the last base first hears who is there, if anybody is: one may lack it.
         """
-        is_back = self._discovery.joining and self._settings.is_last(self._state.base)
+        is_back = self._discovery.joining and self._settings.task.is_last(self._state.base)
         greets = is_back and not self.swarm_end.is_deserted
         busy = self._catch_up.busy or self._storing or greets
         if self._course.phase is not Phase.CLOSING or not self._closing.is_over(busy, now):

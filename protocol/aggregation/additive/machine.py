@@ -185,7 +185,7 @@ class Additive:
         self._accumulator = accumulator
         self._course.step(Event.START)
         self.shares_since = now
-        self._await(now + self.participant.shares_timeout_s)
+        self._await(now + self.participant.timeouts.shares_s)
         return sends
 
     def _await(self, until: float) -> None:
@@ -232,7 +232,7 @@ class Additive:
         got.add(share.index)
         if self._lacking:
             return []
-        self._await(now + self.participant.shares_timeout_s + self.participant.sums_timeout_s)
+        self._await(now + self.participant.timeouts.shares_s + self.participant.timeouts.sums_s)
         return self._go_on(accumulator, now)
 
     def _go_on(self, accumulator: Vector, now: float) -> list[Action]:
@@ -251,7 +251,7 @@ class Additive:
         partial.flags.writeable = False
         self._step(Event.ALL_SHARES)
         self.sums_since = now
-        self._await(now + self.participant.sums_timeout_s)
+        self._await(now + self.participant.timeouts.sums_s)
         digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
         self._headers[self._me] = header = signing.sign(unsigned, self.participant.key)
@@ -291,7 +291,7 @@ class Additive:
         result = self._total.result()
         certificate = Certificate(self.sid, tuple(self._headers[key] for key in self.members))
         participant = self.participant
-        return [Completed(participant.group, self.sid, participant.round, result, self.members, certificate)]
+        return [Completed(participant.group, participant.round, result, self.members, certificate)]
 
     def awaits_only(self, message: Message) -> bool:
         """False: each share and sum carries a part of the vector itself."""
@@ -356,7 +356,7 @@ class Additive:
             self.deadline = self._fails_at
             return self._complain(silent)
         size = additive_bytes(participant.dimension, len(self.members))
-        takes_s = transfer_s(size, participant.least_rate)
+        takes_s = transfer_s(size, participant.timeouts.least_rate)
         if self._goes_on or silent or not takes_s:
             return [*self._complain(late), *self._fail(self._late, late, silent or late)]
         self._goes_on = True

@@ -167,7 +167,7 @@ class DoubleMasked:
         joining = derive(rand, b"joining")
         self._setup = KeySetup(self.participant, self._scheme.tolerance, joining, self._steps)
         self._course.step(Event.START)
-        self.deadline = self._fails_at = now + self.participant.shares_timeout_s
+        self.deadline = self._fails_at = now + self.participant.timeouts.shares_s
         return [Send(key, (self._setup.join(key),)) for key in self.participant.others]
 
     @property

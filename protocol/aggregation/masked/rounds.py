@@ -115,7 +115,7 @@ class MaskedRounds:
         self._course = Course(STEPS, Phase.MASKS)
         self._views = ViewChanges(participant, scheme)
         self._reduction = Reduction(
-            participant, layout, vector, self._views.begin(now, participant.sums_timeout_s)
+            participant, layout, vector, self._views.begin(now, participant.timeouts.sums_s)
         )
         self._secret_release = SecretRelease(participant, scheme, keys, heads)
         self._result = Result(participant, scheme)
@@ -128,8 +128,8 @@ class MaskedRounds:
         self._complaints: dict[Key, Lacking] = {}
         """What each member, this one too, has said last of the messages without which it cannot go on."""
         self._is_late = False
-        self._end_at = now + participant.sums_timeout_s
-        self._bodies = Bodies(transfer_s(layout.sent_bytes, participant.least_rate))
+        self._end_at = now + participant.timeouts.sums_s
+        self._bodies = Bodies(transfer_s(layout.sent_bytes, participant.timeouts.least_rate))
 
     def open(self, clipped: int, now: float) -> list[Action]:
         """Spend the offer and send it under its masks. `clipped`: the number of clipped coordinates."""
@@ -321,7 +321,6 @@ class MaskedRounds:
             *kept,
             Completed(
                 participant.group,
-                participant.sid,
                 participant.round,
                 result,
                 contributors,

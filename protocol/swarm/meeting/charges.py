@@ -41,7 +41,7 @@ class Charges:
 
     def lacks(self, key: Key) -> bool:
         """Whether this peer must still remind this node before the two are in a session."""
-        return bool(self._settings.budget) and key not in self._reminders
+        return bool(self._settings.task.budget) and key not in self._reminders
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ class Charges:
         `others`: the other members of a session that is going on. Tell them also if they seem to be away: the
         offer goes to them next.
         """
-        if not self._settings.budget or not count.exceeds(self._state.charged):
+        if not self._settings.task.budget or not count.exceeds(self._state.charged):
             return []
         self._state.charged = count
         own = self._own()
@@ -63,11 +63,12 @@ class Charges:
         if count == ChargeCount():
             return ()
         shown = ChargeCount(min(count.sampled, MAX_CHARGES), min(count.plain, MAX_CHARGES))
-        return (signing.sign(Charged(key.public, self._settings.budget, shown), key),)
+        return (signing.sign(Charged(key.public, self._settings.task.budget, shown), key),)
 
     def met(self, announce: Announce, asks: bool) -> list[Action]:
         """A peer is here, or `asks`: remind it, once for each start, and whenever it asks."""
-        if not self._settings.budget or (self._reminded.get(announce.key) == announce.instance and not asks):
+        is_reminded = self._reminded.get(announce.key) == announce.instance
+        if not self._settings.task.budget or (is_reminded and not asks):
             return []
         _put(self._reminded, announce.key, announce.instance)
         kept = self._state.counts.get(announce.key)
@@ -98,7 +99,7 @@ class Charges:
     def _check(self, charged: Charged, key: Key) -> None:
         if charged.key != key:
             raise RemoteProtocolError("a CHARGED of a key that it is not about")
-        if not self._settings.budget or charged.budget != self._settings.budget:
+        if not self._settings.task.budget or charged.budget != self._settings.task.budget:
             raise RemoteProtocolError("a CHARGED for another budget")
         signing.verify(charged, key)
 

@@ -39,7 +39,7 @@ class Patience:
     def offered(self, now: float) -> float:
         """An offer begins; the first one begins the owner's wait. Returns when that ends, or has ended."""
         if self._first_until is None:
-            self._first_until = now + self._settings.wait_s
+            self._first_until = now + self._settings.timeouts.wait_s
         return self._first_until
 
     def grouped(self) -> None:
@@ -52,8 +52,8 @@ class Patience:
         `for_upgrade`: no group can form without peers of another version. Then it waits, too, but no longer
         than its owner asked.
         """
-        until = now + self._settings.wait_s if self._first_until is None else self._first_until
-        is_limited = self._settings.wait_s > 0 and until > -math.inf
+        until = now + self._settings.timeouts.wait_s if self._first_until is None else self._first_until
+        is_limited = self._settings.timeouts.wait_s > 0 and until > -math.inf
         return now < until or (for_upgrade and not is_limited)
 
     def failed(self, now: float) -> None:
@@ -75,14 +75,14 @@ class Patience:
 
     def is_willing(self, now: float) -> bool:
         """Whether this node would join a group without a quorum of electors."""
-        if not self._settings.weak:
+        if not self._settings.quorum.weak:
             return False
         is_over = self.failed_rounds >= PATIENT_ROUNDS and now - self._failed_since >= PATIENT_S
         return is_over or not self._state.base.is_strong
 
     def gone(self, now: float) -> tuple[bytes, ...]:
         """The electors that count as gone for good, sorted: declared by the owner, or silent too long."""
-        after_s, electorate = self._settings.amnesty_s, self._state.electorate(self._settings)
+        after_s, electorate = self._settings.quorum.amnesty_s, self._state.electorate(self._settings)
         since = self._waits_since
         if since is None:
             self._waits_since = since = now

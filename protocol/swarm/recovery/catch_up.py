@@ -133,7 +133,7 @@ class CatchUp:
         if self._fetch is not None or not self.has_base_of(sid):
             return []
         past = self.past[sid]
-        scheme = self._settings.scheme(len(past.members))
+        scheme = self._settings.aggregation.scheme(len(past.members))
         source = next((source for source in sources if self._fresh(past.base, source, True, now)), None)
         if source is None or scheme is None:
             return []
@@ -163,7 +163,7 @@ class CatchUp:
                 return None
             if self.has_base_of(base.sid) and self._fresh(base, source, True, now):
                 past = self.past[base.sid]
-                scheme = self._settings.scheme(len(past.members))
+                scheme = self._settings.aggregation.scheme(len(past.members))
                 if scheme is None:
                     return CertificateFetch(past, base.sid, source, self._settings)
                 return ResultFetch(past, base.sid, source, self._settings, scheme)
@@ -186,7 +186,7 @@ class CatchUp:
 
     def _majority(self, base: Base) -> tuple[Key, ...]:
         """The members that show this base if they are the majority (Members.majority), else none."""
-        found = self._members.majority(self._settings.min_participants)
+        found = self._members.majority(self._settings.task.min_participants)
         return found[1] if found is not None and found[0] == base else ()
 
     def _verified_line(
@@ -200,7 +200,7 @@ class CatchUp:
         is_after_upgrade = not links and has_lost_its_links
         if not (is_after_upgrade or _leads_to(links, strong, base)):
             return None
-        liars = self._settings.liars
+        liars = self._settings.quorum.liars
         electors = of_keys(included_in(strong[-1]), liars) if strong else None
         line = Line(base.anchor, electors, strong, None if base.is_strong or not links else links[-1])
         if links and self._is_proved(base, strong):
@@ -220,7 +220,7 @@ class CatchUp:
         own = self._state.line.links
         if own and strong[-1].certificate.sid == own[-1].certificate.sid:
             return True  # the anchor is this node's own
-        first = self._settings.electorate
+        first = self._settings.quorum.electorate
         known = [*passed_in(self._state.line), *(() if first is None else ((0, first),))]
         return follow(strong, known) is not None
 

@@ -85,7 +85,7 @@ def obstacle(
     """
     found, electorate = None, state.electorate(settings)
     if not state.following and electorate is None:
-        found = _too_few(settings.min_participants, len(members.candidates) + 1)
+        found = _too_few(settings.task.min_participants, len(members.candidates) + 1)
     elif not state.following and electorate is not None:
         found = _Look(settings, state, members, patience, name, electorate, now).found()
     if not needed or (found is not None and found.stage in (Stage.WEAK, Stage.WILLING)):
@@ -162,7 +162,7 @@ class _Look:
 
     @property
     def _least(self) -> int:
-        return self._settings.min_participants
+        return self._settings.task.min_participants
 
     @property
     def _is_first(self) -> bool:
@@ -176,7 +176,7 @@ class _Look:
         is_bound = is_me or (there is not None and any(sid != RESIGNED for sid in there.open))
         if not self._is_first:
             return Elector(self._name(elector), elector, is_me, is_bound)
-        key = self._settings.pins.get(endpoint) if there is None else there.key
+        key = self._settings.contacts.pins.get(endpoint) if there is None else there.key
         return Elector(endpoint, key, is_me, is_bound)
 
     def _of(self, stage: Stage, missing: int, absent: Iterable[bytes] = ()) -> Obstacle:
@@ -189,13 +189,13 @@ class _Look:
             here=self._here,
             least=self._least,
             failing=PATIENT_ROUNDS - self._patience.failed_rounds,
-            wait_s=self._settings.group_timeout_s if self._patience.waits(self._now) else None,
-            amnesty_s=self._settings.amnesty_s,
+            wait_s=self._settings.timeouts.group_s if self._patience.waits(self._now) else None,
+            amnesty_s=self._settings.quorum.amnesty_s,
         )
 
     @property
     def _stage(self) -> Stage:
-        if not self._settings.weak:
+        if not self._settings.quorum.weak:
             return Stage.NEVER
         if self._here < self._least:
             return Stage.TOO_FEW

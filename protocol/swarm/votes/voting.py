@@ -39,7 +39,7 @@ class Voting:
     @property
     def longest_s(self) -> float:
         """How long a member may still be in a session that others have left (s)."""
-        return self._settings.shares_timeout_s + self._settings.sums_timeout_s
+        return self._settings.timeouts.session.shares_s + self._settings.timeouts.session.sums_s
 
     def ballot(self, group: Group) -> Ballot | None:
         """How a group on this node's base counts votes; None if it cannot make a strong base."""

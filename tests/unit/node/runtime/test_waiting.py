@@ -168,7 +168,6 @@ async def test_one_that_was_fetched_is_told_of_too(alone):
     made = ended(node, words(node, 0.5))
     fetched = (
         made.group,
-        made.sid,
         made.result,
         made.contributors,
         made.certificate,

@@ -284,7 +284,7 @@ def test_who_made_the_base_is_named_by_where_it_listened_also_when_it_was_not_he
 
 
 def test_an_amnesty_is_told_as_the_owners_word_is():
-    wires = five_named(3, amnesty_s=60.0, group_timeout_s=5.0)
+    wires = five_named(3, amnesty_s=60.0, group_s=5.0)
     for node in wires.nodes.values():
         node._patience.gone(wires.now - 60.0)  # for so long there was no quorum
     wires.offer()
