@@ -247,18 +247,11 @@ def _privacy_spent(ledger: Ledger, delta: float) -> Spent:
         found = parts.loss(_TAIL * delta).epsilon(delta)
     else:
         found, method = renyi.epsilon(parts.divergences(), delta), "RDP"
-    return _take_smaller_sum(parts, Spent(found, delta, method))
-
-
-def _take_smaller_sum(parts: _Parts, found: Spent) -> Spent:
-    """Returns the sum of the epsilons if all releases are pure and it is less, else `found`.
-
-    Dwork & Roth 2014, Corollary 3.15.
-    """
+    # If all releases are pure, the sum of their epsilons may be less: Dwork & Roth 2014, Corollary 3.15.
     total = math.fsum(one.epsilon * one.times for one in parts.responses)
-    if parts.responses and not parts.sampled and math.isinf(parts.gaussian_z) and total <= found.epsilon:
-        return Spent(total, found.delta, "closed form")
-    return found
+    if parts.responses and not parts.sampled and math.isinf(parts.gaussian_z) and total <= found:
+        return Spent(total, delta, "closed form")
+    return Spent(found, delta, method)
 
 
 def delta_spent(ledger: Ledger, epsilon: float) -> float:

@@ -203,7 +203,12 @@ class MaskedRounds:
                 evidence = self._secret_release.take_ack(message)
                 return _listed(evidence) or self._reduction.compare_inputs(message.inputs)
             case Release():
-                return self._take_release(message)
+                evidence = self._secret_release.take_release(message)
+                if evidence is None or len(evidence.records) > 1:
+                    return _listed(evidence)
+                # Shares that were not dealt: others may have a different release of its sender.
+                others = (key for key in self._participant.others if key != evidence.sender)
+                return [evidence, *(Send(key, (message,)) for key in others)]
             case Lacking():
                 check_lacking(message, self._participant)
                 self._complaints[message.sender] = message
@@ -215,14 +220,6 @@ class MaskedRounds:
                 if message.head.view < max(self._views.number, self._reduction.view.number + 1):
                     raise RemoteProtocolError("a proposal for a view that is over")
                 return self._accept(message, now)
-
-    def _take_release(self, release: Release) -> list[Action]:
-        """Take a release. One of shares that were not dealt is passed on: others may have a different one."""
-        evidence = self._secret_release.take_release(release)
-        if evidence is None or len(evidence.records) > 1:
-            return _listed(evidence)
-        others = (key for key in self._participant.others if key != evidence.sender)
-        return [evidence, *(Send(key, (release,)) for key in others)]
 
     def _came(self, sender: Key, actions: list[Action]) -> list[Action]:
         """Note that bulk of a member was taken in; returns the actions that follow."""

@@ -283,7 +283,12 @@ class Discovery:
             return self._refuse(hello, refusal, now)
         held = self.members.get(announce.key)
         was_further = held is not None and held.order > announce.order and held.instance != announce.instance
-        actions = self._meet(announce, now)
+        was_known = self.members.knows(announce.key)
+        self.members.learn(announce, now, live=True)
+        is_known, actions = self.members.knows(announce.key), list[Action]()
+        if is_known != was_known:
+            note, parting = Note.JOINED if is_known else Note.LEFT, self.members.parting(announce.key)
+            actions.append(Notice(note, announce.endpoint, announce.key.hex()[:8], parting))
         self.clocks.heard(announce.key, announce.endpoint, hello.clock_ms, now)
         self._answered(hello.nonce, announce, now)
         if hello.wants_reply or was_further:
@@ -356,16 +361,6 @@ class Discovery:
         if announce is None or not self.accepts(announce):
             raise RemoteProtocolError(f"{what}, from a peer that this node does not accept")
         return announce
-
-    def _meet(self, announce: Announce, now: float) -> list[Action]:
-        was_known = self.members.knows(announce.key)
-        self.members.learn(announce, now, live=True)
-        is_known = self.members.knows(announce.key)
-        if is_known == was_known:
-            return []
-        kind = Note.JOINED if is_known else Note.LEFT
-        parting = self.members.parting(announce.key)
-        return [Notice(kind, announce.endpoint, announce.key.hex()[:8], parting)]
 
     def news(self, known: tuple[Announce, ...], now: float) -> list[Action]:
         """Process announcements that a peer passed on; greet the new endpoints among them."""
