@@ -13,6 +13,7 @@ While the owner's wait lasts, a T_group without a group counts as a failed round
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
@@ -21,6 +22,18 @@ PATIENT_ROUNDS = 5
 PATIENT_S = 30.0
 TRUSTING_ROUNDS = 2
 """After this many failed rounds, one member that shows a proved base suffices (swarm.recovery.catch_up)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatienceLeft:
+    """What is left of a node's patience: so many more `rounds` must fail before it would join a weak group.
+
+    `wait_s`: if they are waits while none ends, how long each is. `amnesty_s`: as in `QuorumRules`.
+    """
+
+    rounds: int = 0
+    wait_s: float | None = None
+    amnesty_s: float | None = None
 
 
 class Patience:
@@ -67,6 +80,12 @@ class Patience:
         self.failed_rounds = 0
         if was_anchored:
             self._waits_since = now
+
+    def left(self, now: float) -> PatienceLeft:
+        """What is left of it now."""
+        settings, rounds = self._settings, PATIENT_ROUNDS - self.failed_rounds
+        wait_s = settings.timeouts.group_s if self.waits(now) else None
+        return PatienceLeft(rounds, wait_s, settings.quorum.amnesty_s)
 
     @property
     def is_trusting(self) -> bool:

@@ -8,14 +8,14 @@ number of missing electors that would complete one, and who they are. No decisio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from protocol.actions import Elector
 from protocol.quorum.electorate import Electorate
 from protocol.swarm.meeting import presence
 from protocol.swarm.meeting.membership import Members
-from protocol.swarm.meeting.patience import PATIENT_ROUNDS, Patience
+from protocol.swarm.meeting.patience import Patience, PatienceLeft
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Key
@@ -52,8 +52,7 @@ class Obstacle:
     `missing`: the least number of electors needed; 0 if none of the missing ones would help. `absent`: all
     missing electors; empty if any nodes suffice. `tie`: if exactly half suffice with the first elector, that
     one, and the number needed without it. `here`: how many peers that offer are here, this node included;
-    `least`: how many make a group. `failing`: how many more rounds must fail before this node is patient no
-    more; `wait_s`: if they are waits while none ends, how long each is. `amnesty_s`: as in `Settings`.
+    `least`: how many make a group.
     """
 
     stage: Stage
@@ -63,9 +62,7 @@ class Obstacle:
     tie: tuple[Elector, int] | None = None
     here: int = 0
     least: int = 0
-    failing: int = 0
-    wait_s: float | None = None
-    amnesty_s: float | None = None
+    patience: PatienceLeft = field(default_factory=PatienceLeft)
 
 
 def obstacle(
@@ -188,9 +185,7 @@ class _Look:
             Whose.NAMED if self._is_first else whose,
             here=self._here,
             least=self._least,
-            failing=PATIENT_ROUNDS - self._patience.failed_rounds,
-            wait_s=self._settings.timeouts.group_s if self._patience.waits(self._now) else None,
-            amnesty_s=self._settings.quorum.amnesty_s,
+            patience=self._patience.left(self._now),
         )
 
     @property
