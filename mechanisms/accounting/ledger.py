@@ -128,7 +128,19 @@ class Ledger:
     counts: tuple[tuple[Event, int], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", _merge_counts(self.counts))
+        totals: dict[Event, int] = {}
+        key: Event
+        for event, times in self.counts:
+            match event:
+                case SampledGaussian(steps=steps):
+                    key, more = replace(event, steps=1), steps * count("times", times)
+                case Gaussian() | Pure():
+                    key, more = event, count("times", times)
+                case _:
+                    raise TypeError(f"event = {event!r} is not allowed: Gaussian, SampledGaussian or Pure")
+            totals[key] = totals.get(key, 0) + more
+        merged = tuple(sorted(map(_with_steps, totals.items()), key=repr))
+        object.__setattr__(self, "counts", merged)
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Ledger:
@@ -141,21 +153,6 @@ class Ledger:
 
     def __bool__(self) -> bool:
         return bool(self.counts)
-
-
-def _merge_counts(counts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ...]:
-    totals: dict[Event, int] = {}
-    key: Event
-    for event, times in counts:
-        match event:
-            case SampledGaussian(steps=steps):
-                key, more = replace(event, steps=1), steps * count("times", times)
-            case Gaussian() | Pure():
-                key, more = event, count("times", times)
-            case _:
-                raise TypeError(f"event = {event!r} is not allowed: Gaussian, SampledGaussian or Pure")
-        totals[key] = totals.get(key, 0) + more
-    return tuple(sorted(map(_with_steps, totals.items()), key=repr))
 
 
 def _with_steps(counted: tuple[Event, int]) -> tuple[Event, int]:
