@@ -153,7 +153,7 @@ class Elector:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What the sum of the offers of `contributors` decodes to, (Settings.summed,), on `group`'s base.
+    """What the sum of the offers of `contributors` decodes to, (Aggregation.summed,), on `group`'s base.
 
     In fixed point it is their mean, float32; of whole numbers their sum, uint32.
 
@@ -163,7 +163,6 @@ class Completed:
     """
 
     group: Group
-    sid: Sid
     round: int
     result: Vector
     contributors: tuple[Key, ...]
@@ -172,6 +171,11 @@ class Completed:
     without: tuple[Elector, ...] = ()
     withheld: Withheld | None = None
     """Who owed what when the time of a view was over: the sum waited, and went on without it."""
+
+    @property
+    def sid(self) -> Sid:
+        """The session."""
+        return self.certificate.sid
 
 
 class Due(StrEnum):
@@ -240,13 +244,17 @@ class Healed:
     """
 
     group: Group
-    sid: Sid
     result: Vector
     contributors: tuple[Key, ...]
     certificate: Certificate | ResultCertificate
     source: Key
     line: Line | None = None
     without: tuple[Elector, ...] = ()
+
+    @property
+    def sid(self) -> Sid:
+        """The session."""
+        return self.certificate.sid
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 `members(n)` are in key order, so that index 0 always has the lowest key.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
@@ -13,14 +13,22 @@ import numpy as np
 from protocol.actions import Action, Send
 from protocol.aggregation.additive.machine import Additive
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.participant import Participant
+from protocol.aggregation.participant import Participant, SessionTimeouts
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Ephemeral
 from protocol.machine import Machine
 from protocol.quorum.electorate import Electorate
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import Patience
-from protocol.swarm.node_state import NodeState, Settings
+from protocol.swarm.node_state import (
+    Aggregation,
+    Contacts,
+    NodeState,
+    QuorumRules,
+    Settings,
+    SharedTask,
+    Timeouts,
+)
 from protocol.vectors.pieces import Floats, base_digest
 from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS
@@ -84,10 +92,11 @@ def base_of(vector: Floats, generation: int, size: int = 3, sid: bytes = NO_SID,
 
 
 def settings(key: NodeKey, **changes: Any) -> Settings:
+    """Makes the settings of a node; `changes` name values of any of their parts."""
     values: dict[str, Any] = {
         "key": key,
         "endpoint": endpoint(key),
-        "task": TASK,
+        "name": TASK,
         "parameters": PARAMETERS,
         "dimension": 5,
         "shares": SEED_SHARES,
@@ -97,14 +106,24 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
         "tracker": None,
         "pins": {},
         "allow": None,
-        "group_timeout_s": 120.0,
-        "shares_timeout_s": 15.0,
-        "sums_timeout_s": 15.0,
+        "group_s": 120.0,
+        "shares_s": 15.0,
+        "sums_s": 15.0,
         "instance": bytes(16),
         "sums": 1000,
         "electorate": None if changes.get("tracker") else ANY_THREE,
     }
-    return Settings(**{**values, **changes})
+    values |= changes
+
+    def part(kind: Callable[..., Any]) -> Any:
+        return kind(**{each.name: values.pop(each.name) for each in fields(kind) if each.name in values})
+
+    values["session"] = part(SessionTimeouts)
+    kinds = (SharedTask, Contacts, Aggregation, Timeouts, QuorumRules)
+    task, contacts, aggregation, timeouts, quorum = map(part, kinds)
+    return Settings(
+        task=task, contacts=contacts, aggregation=aggregation, timeouts=timeouts, quorum=quorum, **values
+    )
 
 
 def state(
@@ -178,9 +197,9 @@ def machines(
 ) -> list[Additive]:
     """Makes a machine for each member, not started."""
     keys = members(count)
-    common = group(keys, attempt)
+    common, timeouts = group(keys, attempt), SessionTimeouts(15.0, 10.0)
     return [
-        Additive(Participant(common, 1, key, ephemeral(key), dimension, 15.0, 10.0), shares.for_group(count))
+        Additive(Participant(common, 1, key, ephemeral(key), dimension, timeouts), shares.for_group(count))
         for key in keys
     ]
 

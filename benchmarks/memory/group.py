@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from protocol.aggregation.participant import Participant
+from protocol.aggregation.participant import Participant, SessionTimeouts
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Ephemeral
 from protocol.wire import signing
@@ -25,7 +25,7 @@ def participants(count: int, dimension: int) -> list[Participant]:
     )
     group = signing.sign(Group(readys, 0, coordinator.public), coordinator)
     return [
-        Participant(group, 1, key, ephemeral, dimension, TIMEOUT_S, TIMEOUT_S)
+        Participant(group, 1, key, ephemeral, dimension, SessionTimeouts(TIMEOUT_S, TIMEOUT_S))
         for (key, _), ephemeral in zip(members, ephemerals, strict=True)
     ]
 

@@ -27,10 +27,19 @@ from node.system.errors import UserError
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.aggregation.participant import SessionTimeouts
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import of_names
 from protocol.swarm.node import Node
-from protocol.swarm.node_state import NodeState, Settings
+from protocol.swarm.node_state import (
+    Aggregation,
+    Contacts,
+    NodeState,
+    QuorumRules,
+    Settings,
+    SharedTask,
+    Timeouts,
+)
 from protocol.vectors.pieces import Floats
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import NO_SID, Base, Group, Message
@@ -57,22 +66,21 @@ class Place:
         return Settings(
             key=NodeKey(hashlib.sha256(f"benchmark key {self.member}".encode()).digest()),
             endpoint=here,
-            task="secagg",
-            parameters=_PARAMETERS,
-            dimension=self.cell.d,
-            shares=ShareSettings(kind, CLIP, _MAX_SHARE_VALUE),
-            masked=MaskedSettings(CLIP, None) if self.cell.protocol == MASKED else None,
-            min_participants=self.cell.n,
-            seeds=tuple(endpoint for endpoint in self.endpoints if endpoint != here),
-            tracker=None,
-            pins={},
-            allow=None,
-            group_timeout_s=PHASE_TIMEOUT_S,
-            shares_timeout_s=PHASE_TIMEOUT_S,
-            sums_timeout_s=PHASE_TIMEOUT_S,
             instance=os.urandom(16),
-            sums=2**31,  # the parent ends the run
-            electorate=of_names(self.endpoints),
+            task=SharedTask("secagg", _PARAMETERS, self.cell.n, sums=2**31),  # the parent ends the run
+            contacts=Contacts(
+                seeds=tuple(endpoint for endpoint in self.endpoints if endpoint != here),
+                tracker=None,
+                pins={},
+                allow=None,
+            ),
+            aggregation=Aggregation(
+                dimension=self.cell.d,
+                shares=ShareSettings(kind, CLIP, _MAX_SHARE_VALUE),
+                masked=MaskedSettings(CLIP, None) if self.cell.protocol == MASKED else None,
+            ),
+            timeouts=Timeouts(PHASE_TIMEOUT_S, SessionTimeouts(PHASE_TIMEOUT_S, PHASE_TIMEOUT_S)),
+            quorum=QuorumRules(of_names(self.endpoints)),
         )
 
 

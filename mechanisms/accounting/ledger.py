@@ -128,7 +128,19 @@ class Ledger:
     counts: tuple[tuple[Event, int], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", _merge_counts(self.counts))
+        totals: dict[Event, int] = {}
+        key: Event
+        for event, times in self.counts:
+            match event:
+                case SampledGaussian(steps=steps):
+                    key, more = replace(event, steps=1), steps * count("times", times)
+                case Gaussian() | Pure():
+                    key, more = event, count("times", times)
+                case _:
+                    raise TypeError(f"event = {event!r} is not allowed: Gaussian, SampledGaussian or Pure")
+            totals[key] = totals.get(key, 0) + more
+        merged = tuple(sorted(map(_with_steps, totals.items()), key=repr))
+        object.__setattr__(self, "counts", merged)
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Ledger:
@@ -141,21 +153,6 @@ class Ledger:
 
     def __bool__(self) -> bool:
         return bool(self.counts)
-
-
-def _merge_counts(counts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ...]:
-    totals: dict[Event, int] = {}
-    key: Event
-    for event, times in counts:
-        match event:
-            case SampledGaussian(steps=steps):
-                key, more = replace(event, steps=1), steps * count("times", times)
-            case Gaussian() | Pure():
-                key, more = event, count("times", times)
-            case _:
-                raise TypeError(f"event = {event!r} is not allowed: Gaussian, SampledGaussian or Pure")
-        totals[key] = totals.get(key, 0) + more
-    return tuple(sorted(map(_with_steps, totals.items()), key=repr))
 
 
 def _with_steps(counted: tuple[Event, int]) -> tuple[Event, int]:
@@ -247,18 +244,11 @@ def _privacy_spent(ledger: Ledger, delta: float) -> Spent:
         found = parts.loss(_TAIL * delta).epsilon(delta)
     else:
         found, method = renyi.epsilon(parts.divergences(), delta), "RDP"
-    return _take_smaller_sum(parts, Spent(found, delta, method))
-
-
-def _take_smaller_sum(parts: _Parts, found: Spent) -> Spent:
-    """Returns the sum of the epsilons if all releases are pure and it is less, else `found`.
-
-    Dwork & Roth 2014, Corollary 3.15.
-    """
+    # If all releases are pure, the sum of their epsilons may be less: Dwork & Roth 2014, Corollary 3.15.
     total = math.fsum(one.epsilon * one.times for one in parts.responses)
-    if parts.responses and not parts.sampled and math.isinf(parts.gaussian_z) and total <= found.epsilon:
-        return Spent(total, found.delta, "closed form")
-    return found
+    if parts.responses and not parts.sampled and math.isinf(parts.gaussian_z) and total <= found:
+        return Spent(total, delta, "closed form")
+    return Spent(found, delta, method)
 
 
 def delta_spent(ledger: Ledger, epsilon: float) -> float:
@@ -330,8 +320,12 @@ def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int
             return parts.loss(_TAIL * delta).delta(epsilon) <= delta * _MARGIN
         return renyi.epsilon(parts.divergences(), delta) <= epsilon
 
+    # At this z the chi-square divergences of all steps add up to that of one unsampled release. The search
+    # starts there; nothing else depends on it.
+    one_release = gaussian.noise_multiplier(epsilon, delta)
+    guess = max(_LEAST_SEARCHED, 1 / math.sqrt(math.log1p(1 / (q * q * steps * one_release**2))))
     try:
-        below, above = _bracket(_first_guess(epsilon, delta, q, steps), enough)
+        below, above = _bracket(guess, enough)
     except OverflowError:  # no noise is enough for RDP to prove it
         raise ValueError(
             f"epsilon = {epsilon!r} with delta = {delta!r} is not allowed: too small together, as no amount "
@@ -341,15 +335,6 @@ def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int
         middle = math.sqrt(below * above)
         below, above = (below, middle) if enough(middle) else (middle, above)
     return above
-
-
-def _first_guess(epsilon: float, delta: float, q: float, steps: int) -> float:
-    """The z at which the chi-square divergences of all steps add up to that of one unsampled release.
-
-    The search starts there; nothing else depends on it.
-    """
-    one_release = gaussian.noise_multiplier(epsilon, delta)
-    return max(_LEAST_SEARCHED, 1 / math.sqrt(math.log1p(1 / (q * q * steps * one_release**2))))
 
 
 def _bracket(guess: float, enough: Callable[[float], bool]) -> tuple[float, float]:

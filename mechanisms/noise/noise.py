@@ -225,14 +225,11 @@ class _Units:
         np.rint(draws, out=noise)
         draws -= noise
         if max(draws.max(), -draws.min()) >= self._sure:
-            self._round_exactly((np.abs(draws) >= self._sure).nonzero()[0])
+            # 54 bits of U leave open which integer is nearest: fractions decide.
+            for place in (np.abs(draws) >= self._sure).nonzero()[0].tolist():
+                width = Fraction(_WIDTHS[layer[place]]) * Fraction(self._std)
+                noise[place] = _nearest(self._position(place), width, Fraction(0))
         return self._find_rejected(outside)
-
-    def _round_exactly(self, places: NDArray[np.intp]) -> None:
-        """Rounds the draws at `places` by fractions, as 54 bits of U leave open which integer is nearest."""
-        for place in places.tolist():
-            width = Fraction(_WIDTHS[self._layer[place]]) * Fraction(self._std)
-            self._noise[place] = _nearest(self._position(place), width, Fraction(0))
 
     def _position(self, place: int) -> _Uniform:
         """U at `place`, in [-1, 1). It is kept for the block, so that no digit is drawn twice."""

@@ -85,10 +85,18 @@ from node.training.local_tensors import own_words
 from node.training.model_file import Card, task_table
 from node.training.trainer import Learner
 from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.participant import SessionTimeouts
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import Electorate, of_names
 from protocol.swarm.node import Node
-from protocol.swarm.node_state import Settings
+from protocol.swarm.node_state import (
+    Aggregation,
+    Contacts,
+    QuorumRules,
+    Settings,
+    SharedTask,
+    Timeouts,
+)
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.signing import parameters_hash
@@ -317,32 +325,40 @@ def _settings(
     return Settings(
         key=key,
         endpoint=endpoint,
-        task=options.task.task.name,
-        parameters=prepared.parameters,
-        dimension=prepared.dimension,
-        shares=ShareSettings(section.shares, prepared.bound, section.max_share_value),
-        masked=masked_settings(section, prepared.bound, plan.honest),
-        min_participants=section.min_participants,
-        seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
-        tracker=options.tracker,
-        pins=pins,
-        allow=prepared.allow,
-        group_timeout_s=section.group_timeout_s,
-        shares_timeout_s=section.shares_timeout_s,
-        sums_timeout_s=section.sums_timeout_s,
         instance=prepared.system.entropy(16),
-        sums=plan.sums,
-        least_rate=section.least_rate,
-        by_steps=plan.report_every is not None,
-        run_steps=plan.report_every or 1,
-        offered=prepared.offered,
-        electorate=_first_electorate(options, endpoint),
-        liars=liars_of(section),
-        weak=section.weak,
-        amnesty_s=section.amnesty_s,
-        wait_s=options.wait_s,
-        leave_out=section.leave_out_rounds * (plan.report_every or 1),
-        budget="" if prepared.mechanism.guarantee is None else prepared.spends_for,
+        task=SharedTask(
+            name=options.task.task.name,
+            parameters=prepared.parameters,
+            min_participants=section.min_participants,
+            sums=plan.sums,
+            by_steps=plan.report_every is not None,
+            run_steps=plan.report_every or 1,
+            leave_out=section.leave_out_rounds * (plan.report_every or 1),
+            budget="" if prepared.mechanism.guarantee is None else prepared.spends_for,
+        ),
+        contacts=Contacts(
+            seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
+            tracker=options.tracker,
+            pins=pins,
+            allow=prepared.allow,
+        ),
+        aggregation=Aggregation(
+            dimension=prepared.dimension,
+            shares=ShareSettings(section.shares, prepared.bound, section.max_share_value),
+            masked=masked_settings(section, prepared.bound, plan.honest),
+            offered=prepared.offered,
+        ),
+        timeouts=Timeouts(
+            group_s=section.group_timeout_s,
+            session=SessionTimeouts(section.shares_timeout_s, section.sums_timeout_s, section.least_rate),
+            wait_s=options.wait_s,
+        ),
+        quorum=QuorumRules(
+            electorate=_first_electorate(options, endpoint),
+            liars=liars_of(section),
+            weak=section.weak,
+            amnesty_s=section.amnesty_s,
+        ),
     )
 
 

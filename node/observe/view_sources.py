@@ -127,11 +127,11 @@ def _peers(known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...], plan: P
                 filter(
                     None,
                     (
-                        found.why,
-                        parting_words(found.parting),
-                        strikes_words(found.strikes, found.rounds_out),
-                        *map(late_words, found.late),
-                        clock_words(found.ahead_s),
+                        found.remarks.why,
+                        parting_words(found.remarks.parting),
+                        strikes_words(found.remarks.strikes, found.remarks.rounds_out),
+                        *map(late_words, found.remarks.late),
+                        clock_words(found.remarks.ahead_s),
                     ),
                 )
             ),

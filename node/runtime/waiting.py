@@ -8,7 +8,7 @@ from pathlib import Path
 
 from node.storage.nicknames import Nicknames
 from protocol.actions import Elector
-from protocol.swarm.meeting.patience import PATIENT_S
+from protocol.swarm.meeting.patience import PATIENT_S, PatienceLeft
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose
 
 MAX_NAMED = 6
@@ -92,19 +92,19 @@ def _then(found: Obstacle) -> str:
     if found.stage is Stage.TOO_FEW:
         is_here = "1 is" if found.here == 1 else f"{found.here} are"
         return f"a model takes at least {found.least} peers, and {is_here} here"
-    then = _THEN.get(found.stage) or f"goes on without them {_patience(found)}"
-    if found.amnesty_s is None or found.stage is Stage.SAID:
+    then = _THEN.get(found.stage) or f"goes on without them {_patience(found.patience)}"
+    if found.patience.amnesty_s is None or found.stage is Stage.SAID:
         return then
     silent = "without a quorum those that are silent count as gone for good (aggregation.amnesty_s)"
-    return f"{then}; after {found.amnesty_s:g} s {silent}"
+    return f"{then}; after {found.patience.amnesty_s:g} s {silent}"
 
 
-def _patience(found: Obstacle) -> str:
-    if found.failing <= 0:
+def _patience(left: PatienceLeft) -> str:
+    if left.rounds <= 0:
         return f"{PATIENT_S:.0f} s after the first failed round"
-    several = "" if found.failing == 1 else "s"
-    wait = f"failed round{several}" if found.wait_s is None else f"wait{several} of {found.wait_s:g} s"
-    return f"after {found.failing} more {wait}"
+    several = "" if left.rounds == 1 else "s"
+    wait = f"failed round{several}" if left.wait_s is None else f"wait{several} of {left.wait_s:g} s"
+    return f"after {left.rounds} more {wait}"
 
 
 def command(out: Path) -> str:

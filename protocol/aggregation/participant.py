@@ -14,12 +14,21 @@ from protocol.wire import signing
 from protocol.wire.messages import Base, Group, Key, Ready, Sid
 
 
+@dataclass(frozen=True, slots=True)
+class SessionTimeouts:
+    """The caps of a session's two halves (s), and the rate at which its members agreed that bulk may come."""
+
+    shares_s: float
+    sums_s: float
+    least_rate: float = math.inf
+    """In bytes per second; if it is infinite, bulk has no time of its own."""
+
+
 @dataclass(frozen=True)
 class Participant:
-    """A member of `group`; offers are (dimension,) vectors. The two timeouts cap a session's two halves.
+    """A member of `group`; offers are (dimension,) vectors.
 
-    `ballot`: how the group counts votes, if it may make a strong base. `least_rate`: the bytes per second at
-    which the members agreed that bulk may come; if it is infinite, bulk has no time of its own.
+    `ballot`: how the group counts votes, if it may make a strong base.
     """
 
     group: Group
@@ -27,19 +36,17 @@ class Participant:
     key: NodeKey
     ephemeral: Ephemeral
     dimension: int
-    shares_timeout_s: float
-    sums_timeout_s: float
+    timeouts: SessionTimeouts
     ballot: Ballot | None = None
-    least_rate: float = math.inf
 
-    def at(self, base: Base, ballot: Ballot, sums_timeout_s: float) -> Participant:
+    def at(self, base: Base, ballot: Ballot, sums_s: float) -> Participant:
         """This member in the next step of its run, on the base that this step made."""
         return replace(
             self,
             group=self.group.later(base),
             round=self.round + 1,
             ballot=ballot,
-            sums_timeout_s=sums_timeout_s,
+            timeouts=replace(self.timeouts, sums_s=sums_s),
         )
 
     def suffices(self, keys: Iterable[Key]) -> bool:
@@ -88,11 +95,8 @@ class Participant:
 
     def ready_of(self, key: Key) -> Ready | None:
         """Another member's READY; None for this member's key and for strangers."""
-        return self._readys.get(key)
-
-    @cached_property
-    def _readys(self) -> dict[Key, Ready]:
-        return {ready.key: ready for ready in self.group.readys if ready.key != self.me}
+        others = (ready for ready in self.group.readys if ready.key != self.me)
+        return next((ready for ready in others if ready.key == key), None)
 
     def channel(self, sender: Key, recipient: Key) -> Channel:
         """The sealed channel from `sender` to `recipient`, one of which is this member."""

@@ -66,7 +66,10 @@ class Stream:
         """
         _check(start, count)
         cipher = self._cipher(start)
-        buffer = _borrowed()
+        try:
+            buffer = _idle.pop()  # atomic: no other thread gets it
+        except IndexError:
+            buffer = np.empty(_BUFFER_WORDS, dtype="<u4")
         whole = buffer.data.cast("B")
         try:
             for first in range(0, count, _BUFFER_WORDS):
@@ -84,14 +87,6 @@ class Stream:
             return _encryptor(self._seed, start)
         cipher.reset_nonce(_counter(start))
         return cipher
-
-
-def _borrowed() -> Words:
-    """A buffer that no other thread uses: a list's `pop` is atomic."""
-    try:
-        return _idle.pop()
-    except IndexError:
-        return np.empty(_BUFFER_WORDS, dtype="<u4")
 
 
 def _check(start: int, count: int) -> None:

@@ -72,7 +72,7 @@ class Addresses:
 
         Safe at any time and in any thread.
         """
-        pinned = self._settings.pins.get(endpoint)
+        pinned = self._settings.contacts.pins.get(endpoint)
         return self._announced.get(endpoint, frozenset()) if pinned is None else frozenset((pinned,))
 
     def is_known(self, key: Key) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from math import isinf
 
@@ -36,17 +36,10 @@ class Contact(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class KnownPeer:
-    """A peer at an endpoint; `key` and `sums` (those that led to its base) are None if it was never met."""
+class Remarks:
+    """What there is to say of a peer, for people."""
 
-    endpoint: str
-    key: Key | None
-    contact: Contact
-    sums: int | None
-    follows: bool
-    """Whether it no longer makes offers: its privacy budget is spent."""
-    is_tracker: bool
-    why: str
+    why: str = ""
     """Why it cannot be reached, or why it refuses this node; empty if not known."""
     ahead_s: float | None = None
     """By how much its clock is ahead of this machine's; None if not known."""
@@ -58,6 +51,20 @@ class KnownPeer:
     """How many sums failed or waited for its messages; a few good ones take one back."""
     rounds_out: int = 0
     """For how many rounds this node leaves it out; 0 if it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPeer:
+    """A peer at an endpoint; `key` and `sums` (those that led to its base) are None if it was never met."""
+
+    endpoint: str
+    key: Key | None
+    contact: Contact
+    sums: int | None
+    follows: bool
+    """Whether it no longer makes offers: its privacy budget is spent."""
+    is_tracker: bool
+    remarks: Remarks
 
 
 def known_peers_of(
@@ -73,11 +80,10 @@ def known_peers_of(
     ends = {member.announce.endpoint for member in members}
     clocks = discovery.clocks
     met = (_met(each, each.announce.key in known, greetings, clocks, lateness, suspicion) for each in members)
-    ahead_s = _ahead_s(clocks, discovery.tracker_key or b"")
     asked = (end for end, greeting in greetings.items() if end == tracker or not greeting.answered)
     others = sorted(set(asked) - ends, key=lambda end: (end != tracker, end))
-    greeted = (_greeted(end, greetings[end], end == tracker) for end in others)
-    return (*met, *(replace(each, ahead_s=ahead_s) if each.is_tracker else each for each in greeted))
+    ahead_s = _ahead_s(clocks, discovery.tracker_key or b"")
+    return (*met, *(_greeted(end, greetings[end], end == tracker, ahead_s) for end in others))
 
 
 def _met(
@@ -99,7 +105,6 @@ def _met(
         contact = Contact.SILENT
     elif member.suspect:
         contact = Contact.UNREACHABLE
-    why = greeting.why if greeting is not None and contact is Contact.UNREACHABLE else ""
     return KnownPeer(
         endpoint=announce.endpoint,
         key=announce.key,
@@ -107,12 +112,14 @@ def _met(
         sums=announce.base.generation,
         follows=announce.following,
         is_tracker=False,
-        why=why,
-        ahead_s=_ahead_s(clocks, announce.key),
-        parting=member.parting if announce.leaving else None,
-        late=lateness.of(announce) if contact is Contact.REACHABLE else (),
-        strikes=suspicion.strikes(announce.key),
-        rounds_out=suspicion.rounds_out(announce.key),
+        remarks=Remarks(
+            why=greeting.why if greeting is not None and contact is Contact.UNREACHABLE else "",
+            ahead_s=_ahead_s(clocks, announce.key),
+            parting=member.parting if announce.leaving else None,
+            late=lateness.of(announce) if contact is Contact.REACHABLE else (),
+            strikes=suspicion.strikes(announce.key),
+            rounds_out=suspicion.rounds_out(announce.key),
+        ),
     )
 
 
@@ -121,14 +128,16 @@ def _ahead_s(clocks: Clocks, key: Key) -> float | None:
     return None if skew is None else skew.ahead_s
 
 
-def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
+def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool, ahead_s: float | None) -> KnownPeer:
+    """`ahead_s`: of the tracker's clock."""
     if greeting.refused is not None:
         contact, why = Contact.REFUSES, greeting.refused.reason
     elif greeting.answered:
         contact, why = Contact.REACHABLE, ""
     else:
         contact, why = (Contact.UNREACHABLE if greeting.why else Contact.NOT_MET), greeting.why
-    return KnownPeer(endpoint, None, contact, None, follows=False, is_tracker=is_tracker, why=why)
+    remarks = Remarks(why, ahead_s if is_tracker else None)
+    return KnownPeer(endpoint, None, contact, None, follows=False, is_tracker=is_tracker, remarks=remarks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +185,8 @@ def status_of(
     if discovery.joining:
         return Status("joining", discovery.awaited(), discovery.deadline)
     if offer is not None:
-        return Status("group", discovery.awaited(), None if isinf(offer.until) else offer.until)
+        until = offer.wait.until
+        return Status("group", discovery.awaited(), None if isinf(until) else until)
     if following_until is not None:
         return Status("following", (), following_until)
     return Status("idle" if closing_until is None else "closing", (), closing_until)

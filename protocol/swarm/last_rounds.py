@@ -40,12 +40,12 @@ class SwarmEnd:
         member that a group needs could prevent the group anyway by staying away.
         """
         members, mine, settings = self._discovery.members, self._state, self._settings
-        if settings.is_last(mine.base):
+        if settings.task.is_last(mine.base):
             return True
-        if not any(settings.is_last(each.announce.base) for each in members.every):
+        if not any(settings.task.is_last(each.announce.base) for each in members.every):
             return False
-        left = sum(not settings.is_last(each.base) for each in members.announced(members.candidates))
-        enough = left + (not mine.following) >= self._settings.min_participants
+        left = sum(not settings.task.is_last(each.base) for each in members.announced(members.candidates))
+        enough = left + (not mine.following) >= self._settings.task.min_participants
         return not enough and not members.anyone_above
 
     @property
@@ -57,11 +57,11 @@ class SwarmEnd:
         """
         members, settings = self._discovery.members.every, self._settings
         follows = sum(member.announce.following for member in members) + self._state.following
-        if not follows or settings.tracker is not None:
+        if not follows or settings.contacts.tracker is not None:
             return False
         met = {member.announce.endpoint for member in members}
-        in_all = len(members) + 1 + len(set(settings.seeds) - met - {settings.endpoint})
-        return in_all - follows < settings.min_participants <= in_all
+        in_all = len(members) + 1 + len(set(settings.contacts.seeds) - met - {settings.endpoint})
+        return in_all - follows < settings.task.min_participants <= in_all
 
     @property
     def is_deserted(self) -> bool:
@@ -71,7 +71,7 @@ class SwarmEnd:
         """
         if any(member.live for member in self._discovery.members.every):
             return False
-        tracker = self._settings.tracker if self._discovery.tracker_key else None
+        tracker = self._settings.contacts.tracker if self._discovery.tracker_key else None
         named = [greeting for end, greeting in self._discovery.greetings.items() if end != tracker]
         return bool(named or tracker) and all(greeting.is_refused for greeting in named)
 
@@ -92,7 +92,7 @@ class Follower:
     def begin(self, now: float) -> None:
         """Begin a round; from the first one on, this node follows. A base since the last one ends it."""
         self._state.following = True
-        self.deadline = now + self._settings.group_timeout_s
+        self.deadline = now + self._settings.timeouts.group_s
 
     def is_overdue(self, now: float) -> bool:
         """Whether the running round's T_group is over."""
@@ -100,7 +100,7 @@ class Follower:
 
     def waits_on(self, now: float) -> None:
         """No base can come without peers of another version: another T_group begins."""
-        self.deadline = now + self._settings.group_timeout_s
+        self.deadline = now + self._settings.timeouts.group_s
 
     def adopted(self, is_own: bool) -> None:
         """This node has another base; `is_own`: it is the result of the round that it has just ended."""

@@ -97,6 +97,6 @@ class Lateness:
         count, mine = len(self._rounds), self._state.base.generation
         mean_s = sum(waits[key] for waits in self._rounds) / max(1, count) / 1000
         is_slow = count >= FEWEST_ROUNDS and mean_s >= SLOW_S
-        is_behind = not self._settings.by_steps and 0 < theirs <= mine - BEHIND_SUMS
+        is_behind = not self._settings.task.by_steps and 0 < theirs <= mine - BEHIND_SUMS
         slow = (Slow(key, endpoint, count, mean_s),) if is_slow else ()
         return (*slow, Behind(key, endpoint, theirs, mine)) if is_behind else slow

@@ -137,14 +137,19 @@ class Node:
         self._catch_up = CatchUp(settings, state, self._members, self._patience)
         for sid, known in past.items():
             self._catch_up.remember(sid, known)
-        self._remember_open_sessions()
+        self._voting.adopted()
+        for sid, vote in state.votes.items():  # of an earlier start: their sessions may still have a result
+            if vote.group is not None:
+                ballot = self._voting.ballot(vote.group)
+                self._catch_up.remember(sid, Past(vote.group, vote.group.base, {}, ballot))
         self._line: Line = state.line
         """The line of the base that is being stored."""
         self._suspicion = Suspicion(settings)
         self._passing_on = PassingOn()
         self._coordination = Coordination(settings, state, self._discovery, self._patience, self._suspicion)
         self._seeker = self._coordination.seeker
-        self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
+        caps = settings.timeouts.session
+        self._paces = PhasePaces(caps.shares_s, caps.sums_s)
         self._machine: SessionMachine | None = None
         self._runs = Runs(state, self._voting)
         self._lateness = Lateness(settings, state, self._members)
@@ -161,24 +166,16 @@ class Node:
         self._closing = Closing(state, self._members)
         self._course = Course(STEPS, Phase.IDLE)
 
-    def _remember_open_sessions(self) -> None:
-        """After a restart, remember the sessions of this node's open votes: they may still have a result."""
-        self._voting.adopted()
-        for sid, vote in self._state.votes.items():
-            if vote.group is not None:
-                on, ballot = vote.group.base, self._voting.ballot(vote.group)
-                self._catch_up.remember(sid, Past(vote.group, on, {}, ballot))
-
     # -- what the shell calls ----------------------------------------------------------------------
 
     def is_member(self, key: Key) -> bool:
         """Whether the allow-list has this key; without a list, whether it is known. Safe in any thread."""
-        listed = self._settings.allow is not None
+        listed = self._settings.contacts.allow is not None
         return self._settings.allows(key) if listed else self.addresses.is_known(key)
 
     def may_answer(self, endpoint: str) -> frozenset[Key]:
         """The keys that may answer at an endpoint; empty: any key may."""
-        if endpoint == self._settings.tracker:
+        if endpoint == self._settings.contacts.tracker:
             return self._discovery.keys_of_tracker
         return self.addresses.may_answer(endpoint)
 
@@ -256,7 +253,7 @@ class Node:
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: stop waiting for the peers there."""
         actions = self._discovery.unreachable(endpoint, now, why)
-        if endpoint == self._settings.tracker:
+        if endpoint == self._settings.contacts.tracker:
             self._seeker.void()
             self._discovery.forget_tracker()
         for key in sorted(self.addresses.at(endpoint)):
@@ -272,7 +269,7 @@ class Node:
 
     def reconnected(self, endpoint: str, now: float) -> list[Action]:
         """A link broke and was opened again: the peer there may have restarted and lost its state."""
-        if endpoint in (self._settings.tracker, self.addresses.of(self._seeker.coordinator or b"")):
+        if endpoint in (self._settings.contacts.tracker, self.addresses.of(self._seeker.coordinator or b"")):
             self._seeker.void()
         for key in self.addresses.at(endpoint):
             self._charges.lost(key)
@@ -317,7 +314,7 @@ class Node:
             self._obstacle = None
             return []
         offer = self._seeker.offer
-        if offer is not None and now >= offer.started + LONG_S:
+        if offer is not None and now >= offer.wait.started + LONG_S:
             return self._waiting(now)
         self._look(now)
         return []
@@ -359,7 +356,7 @@ class Node:
 
     def _outdated(self, now: float) -> list[Action]:
         """Drop an offer that was made for another base than this node's new one, where that matters."""
-        if not self._settings.by_steps or self._seeker.offer is None:
+        if not self._settings.task.by_steps or self._seeker.offer is None:
             return []
         self._course.step(Event.OUTDATED)
         self._seeker.give_up()
@@ -431,7 +428,8 @@ class Node:
     @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
         """The peers that this node knows or has greeted."""
-        return known_peers_of(self._discovery, self._lateness, self._suspicion, self._settings.tracker)
+        tracker = self._settings.contacts.tracker
+        return known_peers_of(self._discovery, self._lateness, self._suspicion, tracker)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -535,7 +533,10 @@ class Node:
             if late := self._late.get(message.head.sid):
                 return late.take_release(message)
         if isinstance(message, MaskedMessage) and session_of(message) in self._catch_up.past:
-            return self._past_news(message, by, now)
+            # A member that asks for another view has no result. In a run, nothing but a greeting tells it
+            # that this node has one.
+            where = self.addresses.of(by) if self.base.sid == session_of(message) else None
+            return self._discovery.greet(where, now) if where and isinstance(message, ViewChange) else []
         if self._runs.is_ahead(by, machine):
             self._early.hold(message, by, True)
             return [] if machine is None else self._of_machine(machine.finished(by, now), now)
@@ -551,14 +552,6 @@ class Node:
             sender = message.sender if isinstance(message, Share) else message.head.sender
             if self._charges.lacks(sender):
                 raise TooEarly(f"{type(message).__name__} of a member before its REMINDER")
-
-    def _past_news(self, message: MaskedMessage, by: Key, now: float) -> list[Action]:
-        """A message of a session that has ended here: t members ended it, and other messages come later.
-
-        Who changes the view lacks the result: within a run, nothing else shows it that this node has it.
-        """
-        where = self.addresses.of(by) if self.base.sid == session_of(message) else None
-        return self._discovery.greet(where, now) if where and isinstance(message, ViewChange) else []
 
     def _sum(self, message: Sum, by: Key | None, now: float) -> list[Action]:
         if self._machine is not None and self._machine.takes(message):
@@ -601,8 +594,8 @@ class Node:
         proof = ((action.certificate,), ()) if is_masked else ((), (action.certificate,))
         link = Link(action.group, *proof)
         generation, is_strong = past.base.generation + 1, past.ballot is not None
-        first = self._settings.electorate
-        liars = self._settings.liars
+        first = self._settings.quorum.electorate
+        liars = self._settings.quorum.liars
         self._line = after(self._state.line, link, generation, is_strong, first, liars)
         self._result_of = action.sid
         return replace(action, line=self._line, without=self._without(past.ballot))
@@ -611,7 +604,7 @@ class Node:
         """The electors that counted as gone for good in the session of a strong base."""
         if ballot is None:
             return ()
-        if self._state.line.electors is None and self._settings.electorate is not None:
+        if self._state.line.electors is None and self._settings.quorum.electorate is not None:
             return tuple(Elector(one.decode("ascii", "replace")) for one in sorted(ballot.gone))
         return tuple(Elector(self.addresses.named(key), key) for key in sorted(ballot.gone))
 
@@ -655,7 +648,7 @@ class Node:
         Tells those of this session that are not in the other one: nobody passes it on to them. Raises
         RemoteProtocolError if the coordinator did not sign it.
         """
-        if self._machine is None or group.on or self._settings.tracker:
+        if self._machine is None or group.on or self._settings.contacts.tracker:
             return None
         part = self._machine.participant
         mine = part.group.run
@@ -871,13 +864,19 @@ class Node:
         return [Failed(reason, self.round, (), None), *self._broadcast(now)]
 
     def _ban(self, evidence: Evidence) -> list[Action]:
-        """Ban a member for good, and show the others why if it can be shown."""
+        """Ban a member for good, and show the others why if it can be shown.
+
+        Show it also to those in the running session that seem to be away: they may be in reach of the liar,
+        and would blame this node for ending a session that the liar has spoiled.
+        """
         liar, records = evidence.sender, tuple(signing.evidence(each) for each in evidence.records)
         self._state.banned[liar] = records
         self._members.forget(liar)
         self._coordination.matchmaker.void(liar)
         shown = proof(records)
-        return [Send(key, shown) for key in self._members.live if shown]
+        inside = () if self._machine is None else self._machine.participant.others
+        others = dict.fromkeys((*self._members.live, *inside))
+        return [Send(key, shown) for key in others if shown and key != liar]
 
     def _shown(self, message: Equivocation) -> list[Action]:
         """Ban the member that another one caught. Raises RemoteProtocolError if nothing is proved."""
@@ -930,7 +929,7 @@ class Node:
 
         A node that comes back with the last base first hears who is there, if anybody is: one may lack it.
         """
-        is_back = self._discovery.joining and self._settings.is_last(self._state.base)
+        is_back = self._discovery.joining and self._settings.task.is_last(self._state.base)
         greets = is_back and not self.swarm_end.is_deserted
         busy = self._catch_up.busy or self._storing or greets
         if self._course.phase is not Phase.CLOSING or not self._closing.is_over(busy, now):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +9,7 @@ from functools import cached_property
 from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, Scheme
+from protocol.aggregation.participant import SessionTimeouts
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import BY_SIZE, Ballot, Electorate, strong_ballot
@@ -26,76 +26,24 @@ _PEERS_OF_MASKED = 3
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What does not change while a node runs.
+class SharedTask:
+    """What all members of a swarm share: the `name` of their task, and what they do for it.
 
-    `parameters` is the canonical text that all members share; `dimension` is the length of a base;
-    `masked` is None if large groups, too, use `shares`; `seeds` are the endpoints to greet; `tracker` is the
-    endpoint that introduces the peers, or None if the peers coordinate themselves; `allow` is None if anyone
-    may join; `instance` is 16 random bytes, new at each start; `sums` is how many agreed sums the run has.
+    `parameters`: the canonical text of all that must be the same. `sums`: how many agreed sums the run has.
     """
 
-    key: NodeKey
-    endpoint: str
-    task: str
+    name: str
     parameters: str
-    dimension: int
-    shares: ShareSettings
-    masked: MaskedSettings | None
     min_participants: int
-    seeds: tuple[str, ...]
-    tracker: str | None
-    pins: Mapping[str, Key]
-    allow: frozenset[Key] | None
-    group_timeout_s: float
-    shares_timeout_s: float
-    sums_timeout_s: float
-    instance: bytes
     sums: int
-    least_rate: float = math.inf
-    """The bytes per second at which all peers agreed that bulk may come (protocol.aggregation.transfer)."""
     by_steps: bool = False
     """Whether each sum is one step from the base for which its offers were made; else sums are of updates."""
     run_steps: int = 1
     """The most steps that a group takes at once: those of a round, where each sum is one step."""
-    offered: int | None = None
-    """The length of an offer and of a sum; None: that of a base."""
-    electorate: Electorate | None = None
-    """The electorate of the first base; None: the tracker names it."""
-    liars: int = BY_SIZE
-    """How many electors may lie; BY_SIZE: as many as is usual among so many."""
-    weak: bool = True
-    """Whether this node joins groups without a quorum of electors, once its patience is over."""
-    amnesty_s: float | None = None
-    """After this long without a strong base, silent electors count as gone for good; None: never."""
-    wait_s: float = 0.0
-    """How long this start's first offer waits for a group at least (s); infinite: for ever."""
     leave_out: int = 0
     """For how many sums a member is left out first, if sums fail for want of its messages; 0: never."""
-
     budget: str = ""
-    """What this node's charges are counted for, with its key; empty if nothing is ever charged."""
-
-    @property
-    def bulk_s(self) -> float:
-        """The longest time that a bulk message may take on its way, as all bulk of its step may be as late.
-
-        Groups that sum shares may be as large as the peers are many; masked ones send less.
-        """
-        members = _PEERS_OF_MASKED if self.masked else 1 + len(self.seeds) if self.seeds else MAX_MEMBERS
-        takes_s = transfer_s(additive_bytes(self.summed, members), self.least_rate)
-        return max(self.shares_timeout_s, self.sums_timeout_s) + takes_s
-
-    @property
-    def summed(self) -> int:
-        """The length of offers and of sums."""
-        return self.dimension if self.offered is None else self.offered
-
-    def scheme(self, members: int) -> Scheme | None:
-        """How a group of this size sums with masks; None if it sums shares."""
-        if self.masked is None or members < LEAST_MEMBERS:
-            return None
-        return self.masked.scheme(self.summed, members)
+    """What charges are counted for, with a member's key; empty if nothing is ever charged."""
 
     def is_last(self, base: Base) -> bool:
         """Whether the run is over with this base: as many sums as it has led there."""
@@ -109,11 +57,99 @@ class Settings:
     @property
     def swarm(self) -> tuple[str, bytes]:
         """What all members of the swarm announce: the task, and the hash of its parameters."""
-        return self.task, self.parameters_hash
+        return self.name, self.parameters_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Contacts:
+    """Whom a node greets, and whom it accepts.
+
+    `seeds`: the endpoints to greet. `tracker`: the endpoint that introduces the peers, or None if the peers
+    coordinate themselves. `pins`: the key that must answer at an endpoint. `allow`: None if anyone may join.
+    """
+
+    seeds: tuple[str, ...]
+    tracker: str | None
+    pins: Mapping[str, Key]
+    allow: frozenset[Key] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """How groups sum. `masked` is None if large groups, too, use `shares`."""
+
+    dimension: int
+    """The length of a base."""
+    shares: ShareSettings
+    masked: MaskedSettings | None
+    offered: int | None = None
+    """The length of an offer and of a sum; None: that of a base."""
+
+    @property
+    def summed(self) -> int:
+        """The length of offers and of sums."""
+        return self.dimension if self.offered is None else self.offered
+
+    def scheme(self, members: int) -> Scheme | None:
+        """How a group of this size sums with masks; None if it sums shares."""
+        if self.masked is None or members < LEAST_MEMBERS:
+            return None
+        return self.masked.scheme(self.summed, members)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """T_group, and the caps of a session's halves; how long the first offer waits for a group at least."""
+
+    group_s: float
+    session: SessionTimeouts
+    wait_s: float = 0.0
+    """For the first offer of each start; infinite: for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumRules:
+    """Who may make a strong base, and what a node does without them."""
+
+    electorate: Electorate | None = None
+    """The electorate of the first base; None: the tracker names it."""
+    liars: int = BY_SIZE
+    """How many electors may lie; BY_SIZE: as many as is usual among so many."""
+    weak: bool = True
+    """Whether this node joins groups without a quorum of electors, once its patience is over."""
+    amnesty_s: float | None = None
+    """After this long without a strong base, silent electors count as gone for good; None: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What does not change while a node runs. `instance`: 16 random bytes, new at each start."""
+
+    key: NodeKey
+    endpoint: str
+    instance: bytes
+    task: SharedTask
+    contacts: Contacts
+    aggregation: Aggregation
+    timeouts: Timeouts
+    quorum: QuorumRules
+
+    @property
+    def bulk_s(self) -> float:
+        """The longest time that a bulk message may take on its way, as all bulk of its step may be as late.
+
+        Groups that sum shares may be as large as the peers are many; masked ones send less.
+        """
+        session, seeds = self.timeouts.session, self.contacts.seeds
+        peers = 1 + len(seeds) if seeds else MAX_MEMBERS
+        members = _PEERS_OF_MASKED if self.aggregation.masked else peers
+        takes_s = transfer_s(additive_bytes(self.aggregation.summed, members), session.least_rate)
+        return max(session.shares_s, session.sums_s) + takes_s
 
     def allows(self, key: Key) -> bool:
         """Whether this key may take part."""
-        return self.allow is None or key in self.allow or key == self.key.public
+        allow = self.contacts.allow
+        return allow is None or key in allow or key == self.key.public
 
 
 @dataclass
@@ -153,11 +189,11 @@ class NodeState:
 
     def electorate(self, settings: Settings) -> Electorate | None:
         """The electorate of this node's base; None if a tracker names it."""
-        return settings.electorate if self.line.electors is None else self.line.electors
+        return settings.quorum.electorate if self.line.electors is None else self.line.electors
 
     def ballot(self, group: Group, settings: Settings) -> Ballot | None:
         """How a group on this node's base counts votes; None if it cannot make a strong base."""
-        return strong_ballot(group, self.electorate(settings), settings.liars)
+        return strong_ballot(group, self.electorate(settings), settings.quorum.liars)
 
     def begin_epoch(self, epoch: int) -> None:
         """Begin an epoch: its announcements are later than those of any lower epoch."""
@@ -169,9 +205,9 @@ class NodeState:
         unsigned = Announce(
             key=settings.key.public,
             endpoint=settings.endpoint,
-            task=settings.task,
-            parameters=settings.parameters_hash,
-            min_participants=settings.min_participants,
+            task=settings.task.name,
+            parameters=settings.task.parameters_hash,
+            min_participants=settings.task.min_participants,
             instance=settings.instance,
             epoch=self.epoch,
             counter=self.counter,

@@ -8,7 +8,7 @@ from protocol.actions import Action, Fatal
 from protocol.adaptive_timeouts import PhasePaces
 from protocol.aggregation.additive.machine import Additive
 from protocol.aggregation.masked.machine import DoubleMasked
-from protocol.aggregation.participant import Participant
+from protocol.aggregation.participant import Participant, SessionTimeouts
 from protocol.aggregation.session_machine import SessionMachine
 from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
 from protocol.crypto.sealing import Ephemeral
@@ -38,23 +38,25 @@ def machine_for(
     `disputes`: pairs of members whose link may be cut, as one of the two said in the session before.
     """
     members = len(group.readys)
-    scheme = settings.scheme(members)
+    scheme = settings.aggregation.scheme(members)
     mine = next(ready for ready in group.readys if ready.key == settings.key.public)
     participant = Participant(
         group=group,
         round=round_of(mine, group),
         key=settings.key,
         ephemeral=ephemeral,
-        dimension=settings.summed,
-        shares_timeout_s=paces.shares_s,
-        sums_timeout_s=paces.sums_s if scheme is None else paces.views_s,
+        dimension=settings.aggregation.summed,
+        timeouts=SessionTimeouts(
+            paces.shares_s,
+            paces.sums_s if scheme is None else paces.views_s,
+            settings.timeouts.session.least_rate,
+        ),
         ballot=ballot,
-        least_rate=settings.least_rate,
     )
     if scheme is None:
         here = (pair for pair in disputes if set(pair) <= set(participant.others))
         first = frozenset(key for pair in here for key in pair)
-        return Additive(participant, settings.shares.for_group(members), first)
+        return Additive(participant, settings.aggregation.shares.for_group(members), first)
     return DoubleMasked(participant, scheme, steps_of(group, settings, ballot))
 
 
@@ -63,17 +65,17 @@ def steps_of(group: Group, settings: Settings, ballot: Ballot | None) -> int:
 
     All members compute the same number, from the group and the parameters that they share.
     """
-    scheme = settings.scheme(len(group.readys))
+    scheme = settings.aggregation.scheme(len(group.readys))
     is_bound = any(ready.announce.open for ready in group.readys)
     if scheme is None or not scheme.tolerance.all_or_none or ballot is None or is_bound:
         return 1
-    return min(settings.run_steps - group.base.generation % settings.run_steps, MAX_RUN)
+    return min(settings.task.run_steps - group.base.generation % settings.task.run_steps, MAX_RUN)
 
 
 def threshold(group: Group, settings: Settings) -> int:
     """How many members must release for a group to have a result: all of them if it sums shares."""
     members = len(group.readys)
-    scheme = settings.scheme(members)
+    scheme = settings.aggregation.scheme(members)
     return members if scheme is None else scheme.tolerance.threshold
 
 
@@ -83,13 +85,13 @@ def too_long(settings: Settings, members: int) -> list[Action]:
     A node checks this at its start for the group that it expects; with a tracker, or with peers that it was
     not configured with, a group may be larger.
     """
-    masked = settings.scheme(members) is not None
-    if (fits_masked if masked else fits_additive)(settings.summed, members):
+    summed, masked = settings.aggregation.summed, settings.aggregation.scheme(members) is not None
+    if (fits_masked if masked else fits_additive)(summed, members):
         return []
     kind = "masked sums" if masked else "additive shares"
     most = (most_masked if masked else most_additive)(members)
     why = (
-        f"a group of {members} peers was formed, and {settings.summed} parameters are too many for {kind} of "
+        f"a group of {members} peers was formed, and {summed} parameters are too many for {kind} of "
         f"so many; allowed: at most {most}; share fewer of them (train.parameters), or have fewer peers come"
     )
     return [Fatal(why)]

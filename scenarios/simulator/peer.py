@@ -33,11 +33,20 @@ from protocol.actions import (
     Vote,
     WrongTracker,
 )
+from protocol.aggregation.participant import SessionTimeouts
 from protocol.machine import Machine
 from protocol.quorum.electorate import Electorate, of_names
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.node import Node
-from protocol.swarm.node_state import NodeState, Settings
+from protocol.swarm.node_state import (
+    Aggregation,
+    Contacts,
+    NodeState,
+    QuorumRules,
+    Settings,
+    SharedTask,
+    Timeouts,
+)
 from protocol.swarm.recovery.fetch import Past
 from protocol.vectors.pieces import Floats, base_digest, piece, raw
 from protocol.wire import ids, signing
@@ -137,27 +146,26 @@ class SimulatedPeer(Host):
         return Settings(
             key=self.key,
             endpoint=self.endpoint,
-            task="simulated",
-            parameters=PARAMETERS,
-            dimension=plan.dimension,
-            shares=plan.shares,
-            masked=plan.masked,
-            min_participants=plan.min_participants,
-            seeds=() if tracker else tuple(peer.endpoint for peer in self.network.peers),
-            tracker=tracker.endpoint if tracker else None,
-            pins={},
-            allow=None,
-            group_timeout_s=plan.timeouts.group_s,
-            shares_timeout_s=plan.timeouts.shares_s,
-            sums_timeout_s=plan.timeouts.sums_s,
             instance=self.network.random.randbytes(16),
-            sums=plan.rounds,
-            run_steps=plan.run_steps,
-            offered=plan.dimension + plan.slots,
-            electorate=None if tracker else self._named(),
-            liars=plan.liars,
-            weak=plan.weak,
-            leave_out=plan.leave_out,
+            task=SharedTask(
+                name="simulated",
+                parameters=PARAMETERS,
+                min_participants=plan.min_participants,
+                sums=plan.rounds,
+                run_steps=plan.run_steps,
+                leave_out=plan.leave_out,
+            ),
+            contacts=Contacts(
+                seeds=() if tracker else tuple(peer.endpoint for peer in self.network.peers),
+                tracker=tracker.endpoint if tracker else None,
+                pins={},
+                allow=None,
+            ),
+            aggregation=Aggregation(plan.dimension, plan.shares, plan.masked, plan.dimension + plan.slots),
+            timeouts=Timeouts(
+                plan.timeouts.group_s, SessionTimeouts(plan.timeouts.shares_s, plan.timeouts.sums_s)
+            ),
+            quorum=QuorumRules(None if tracker else self._named(), plan.liars, plan.weak),
         )
 
     def _named(self) -> Electorate:

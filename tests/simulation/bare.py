@@ -20,7 +20,7 @@ import numpy as np
 
 from protocol.actions import Action, Completed, Evidence, Failed, Healed, Keep, Reason, Send, Spend
 from protocol.aggregation.masked.machine import GRACE_S, DoubleMasked
-from protocol.aggregation.participant import Participant
+from protocol.aggregation.participant import Participant, SessionTimeouts
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.recovery.fetch import Past, ResultFetch
 from protocol.vectors.pieces import Floats
@@ -91,9 +91,10 @@ class Swarm:
         attempt = self.random.randrange(schedule.groups)
         keys = parts.members(schedule.members)
         self.members: list[Member] = []
+        timeouts = SessionTimeouts(JOINS_S, MASKS_S)
         for number, key in enumerate(keys):
             participant = Participant(
-                group(schedule.members, attempt), 1, key, parts.ephemeral(key), DIMENSION, JOINS_S, MASKS_S
+                group(schedule.members, attempt), 1, key, parts.ephemeral(key), DIMENSION, timeouts
             )
             machine = (kind or DoubleMasked)(participant, schedule.scheme)
             self.members.append(

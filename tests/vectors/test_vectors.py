@@ -12,7 +12,7 @@ from protocol.aggregation.additive.machine import Additive
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.additive.total import Total
 from protocol.aggregation.fixed_point import FixedPoint
-from protocol.aggregation.participant import Participant
+from protocol.aggregation.participant import Participant, SessionTimeouts
 from protocol.crypto import prg
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Ephemeral
@@ -210,7 +210,7 @@ def run(session: Any, group: Group, kind: str) -> tuple[str, list[Sum], Any, lis
     settings = ShareSettings(kind, SUMS["clip"], SUMS["max_share_value"])
     vectors = [np.array(line, dtype="<f4") for line in SUMS["vectors"]]
     participants = [
-        Participant(group, 1, key, Ephemeral(binary(secret)), len(vectors[0]), 15.0, 15.0)
+        Participant(group, 1, key, Ephemeral(binary(secret)), len(vectors[0]), SessionTimeouts(15.0, 15.0))
         for key, secret in zip(keys_of(session), session["ephemeral_secrets"], strict=True)
     ]
     machines = [Additive(participant, settings.for_group(3)) for participant in participants]

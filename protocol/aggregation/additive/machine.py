@@ -179,22 +179,18 @@ class Additive:
         for key in self._others:
             seed = derive(rand, b"mask", key)
             shares.subtract(accumulator, seed)
-            sends.append(Send(key, self._sealed(key, seed), bulk=True))
+            channel, dimension = self.participant.channel(self._me, key), self.participant.dimension
+            sealed = SealedShare(self.sid, self._me, key, shares, dimension, channel, seed=seed)
+            sends.append(Send(key, sealed, bulk=True))
         self._accumulator = accumulator
         self._course.step(Event.START)
         self.shares_since = now
-        self._await(now + self.participant.shares_timeout_s)
+        self._await(now + self.participant.timeouts.shares_s)
         return sends
 
     def _await(self, until: float) -> None:
         self._arriving, self._goes_on = set(), False
         self.deadline = self._fails_at = until
-
-    def _sealed(self, recipient: Key, seed: bytes) -> SealedShare:
-        channel = self.participant.channel(self._me, recipient)
-        return SealedShare(
-            self.sid, self._me, recipient, self._shares, self.participant.dimension, channel, seed=seed
-        )
 
     def takes(self, message: Message) -> bool:
         """Whether the message is one of this session."""
@@ -215,8 +211,12 @@ class Additive:
                 return self._receive_share(message, self._accumulator, now)
             case Sum():
                 return self._receive_sum(message, self._accumulator, now)
-            case _:
-                return self._receive_lacking(message)
+            case _:  # whose shares its sender lacks: until they reach it, it owes no sum
+                if message.sender in self._complaints:
+                    raise RemoteProtocolError("a LACKING that is here already")
+                check_lacking(message, self.participant)
+                self._complaints[message.sender] = message
+                return []
 
     def _receive_share(self, share: Share, accumulator: Vector, now: float) -> list[Action]:
         got = self._got[share.sender]
@@ -232,7 +232,7 @@ class Additive:
         got.add(share.index)
         if self._lacking:
             return []
-        self._await(now + self.participant.shares_timeout_s + self.participant.sums_timeout_s)
+        self._await(now + self.participant.timeouts.shares_s + self.participant.timeouts.sums_s)
         return self._go_on(accumulator, now)
 
     def _go_on(self, accumulator: Vector, now: float) -> list[Action]:
@@ -246,20 +246,12 @@ class Additive:
         count = self._shares.payload_count(self.participant.dimension)
         return tuple(key for key in self._others if len(self._got[key]) < count)
 
-    def _receive_lacking(self, lacking: Lacking) -> list[Action]:
-        """Note whose shares a member lacks: until they reach it, it owes no sum."""
-        if lacking.sender in self._complaints:
-            raise RemoteProtocolError("a LACKING that is here already")
-        check_lacking(lacking, self.participant)
-        self._complaints[lacking.sender] = lacking
-        return []
-
     def _send_sums(self, partial: Vector, now: float) -> list[Action]:
         """Send this member's partial sum: from here on nothing may change the vector."""
         partial.flags.writeable = False
         self._step(Event.ALL_SHARES)
         self.sums_since = now
-        self._await(now + self.participant.sums_timeout_s)
+        self._await(now + self.participant.timeouts.sums_s)
         digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
         self._headers[self._me] = header = signing.sign(unsigned, self.participant.key)
@@ -299,7 +291,7 @@ class Additive:
         result = self._total.result()
         certificate = Certificate(self.sid, tuple(self._headers[key] for key in self.members))
         participant = self.participant
-        return [Completed(participant.group, self.sid, participant.round, result, self.members, certificate)]
+        return [Completed(participant.group, participant.round, result, self.members, certificate)]
 
     def awaits_only(self, message: Message) -> bool:
         """False: each share and sum carries a part of the vector itself."""
@@ -364,7 +356,7 @@ class Additive:
             self.deadline = self._fails_at
             return self._complain(silent)
         size = additive_bytes(participant.dimension, len(self.members))
-        takes_s = transfer_s(size, participant.least_rate)
+        takes_s = transfer_s(size, participant.timeouts.least_rate)
         if self._goes_on or silent or not takes_s:
             return [*self._complain(late), *self._fail(self._late, late, silent or late)]
         self._goes_on = True

@@ -32,20 +32,17 @@ class Total:
         if self._vector is None:
             self._vector = self._shares.empty(self._dimension)
         if self._shares.ordered:
-            self._hold(self._vector, member, index, payload)
+            self._shares.check(payload)
+            self._held[member, index] = payload
+            for key in self._members[self._added[index] :]:
+                ready = self._held.pop((key, index), None)
+                if ready is None:
+                    break
+                self._shares.add(self._vector, index, ready)
+                self._added[index] += 1
         else:
             self._shares.add(self._vector, index, payload)
         self._got[member].add(index)
-
-    def _hold(self, vector: Vector, member: Key, index: int, payload: bytes | memoryview) -> None:
-        self._shares.check(payload)
-        self._held[member, index] = payload
-        while self._added[index] < len(self._members):
-            ready = self._held.pop((self._members[self._added[index]], index), None)
-            if ready is None:
-                return
-            self._shares.add(vector, index, ready)
-            self._added[index] += 1
 
     def missing(self) -> tuple[Key, ...]:
         """The members whose partial sum is not whole yet."""

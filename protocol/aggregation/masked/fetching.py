@@ -47,7 +47,7 @@ class Pull:
         """Bulk of a member is on its way: the one that was asked gets the time of its answers."""
         if self.deadline is not None and not self._is_on_way and key == self._sources[0]:
             self._is_on_way = True
-            self.deadline += transfer_s(WINDOW * PIECE_BYTES, self._participant.least_rate)
+            self.deadline += transfer_s(WINDOW * PIECE_BYTES, self._participant.timeouts.least_rate)
 
     def left(self, missing: Collection[int], now: float) -> list[Action]:
         """Continue with only these chunks missing: others came, on request or otherwise."""

@@ -72,15 +72,12 @@ def add_up(parts: Sequence[memoryview | bytes], words: int) -> tuple[Words, Carr
     vectors = [np.frombuffer(part, dtype="<u4") for part in parts]
     for first in range(0, words, _ADDED_WORDS):
         block = slice(first, first + _ADDED_WORDS)
-        _add_blocks(total[block], carries[block], [vector[block] for vector in vectors])
+        added, carried = total[block], carries[block]
+        for part in (vector[block] for vector in vectors):
+            np.add(added, part, out=added)
+            wrapped = np.less(added, part)  # the sum is smaller than its summand
+            np.add(carried, wrapped.view(np.uint8), out=carried)
     return total, carries
-
-
-def _add_blocks(total: Words, carries: Carries, blocks: Iterable[Words]) -> None:
-    """Add the blocks and count the carries: a sum smaller than its summand has wrapped."""
-    for block in blocks:
-        np.add(total, block, out=total)
-        np.add(carries, np.less(total, block).view(np.uint8), out=carries)
 
 
 def packed_bytes(words: int, members: int) -> int:

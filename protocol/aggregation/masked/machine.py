@@ -167,7 +167,7 @@ class DoubleMasked:
         joining = derive(rand, b"joining")
         self._setup = KeySetup(self.participant, self._scheme.tolerance, joining, self._steps)
         self._course.step(Event.START)
-        self.deadline = self._fails_at = now + self.participant.shares_timeout_s
+        self.deadline = self._fails_at = now + self.participant.timeouts.shares_s
         return [Send(key, (self._setup.join(key),)) for key in self.participant.others]
 
     @property
@@ -321,14 +321,24 @@ class DoubleMasked:
         return [*told, *self._fail(Reason.JOINS_TIMEOUT, setup.missing, setup.withheld_apart)]
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
-        """A member cannot be reached any more: continue without it if possible."""
+        """A member cannot be reached any more: continue without it if possible.
+
+        While joining, fail without its JOIN; with it, wait briefly for the certificate. Other members may
+        have that and pass it on, but only soon. A member that did not get the lost member's messages has
+        joined another group, and announces this only to its coordinator.
+        """
         if self._over or key not in self.participant.others:
             return []
         self._gone.add(key)
         rounds = self._rounds
-        if rounds is None:
-            return self._join_without(key, now)
-        return self._changed(rounds, lambda: rounds.lost((key,), now), now)
+        if rounds is not None:
+            return self._changed(rounds, lambda: rounds.lost((key,), now), now)
+        if key in self._joining.lacks:
+            withheld = Withheld(self.participant.sid, Due.JOIN, (key,))
+            return [*self._complain((key,)), *self._fail(Reason.JOINS_TIMEOUT, (key,), withheld)]
+        self._fails_at = min(self._fails_at, now + GRACE_S)
+        self.deadline = min(self.deadline or now, self._fails_at)
+        return []
 
     def arriving(self, key: Key) -> None:
         """Bulk of a member is on its way here, and slow."""
@@ -344,19 +354,6 @@ class DoubleMasked:
     def finished(self, key: Key, now: float) -> list[Action]:
         """A member shows the base that this session made: ask it for the certificate."""
         return self._rounds.finished(key) if self._rounds is not None and not self._over else []
-
-    def _join_without(self, key: Key, now: float) -> list[Action]:
-        """A member was lost while joining: fail without its JOIN; with it, wait briefly for the certificate.
-
-        Other members may have the certificate and pass it on, but only soon. A member that did not get the
-        lost member's messages has joined another group, and announces this only to its coordinator.
-        """
-        if key in self._joining.lacks:
-            withheld = Withheld(self.participant.sid, Due.JOIN, (key,))
-            return [*self._complain((key,)), *self._fail(Reason.JOINS_TIMEOUT, (key,), withheld)]
-        self._fails_at = min(self._fails_at, now + GRACE_S)
-        self.deadline = min(self.deadline or now, self._fails_at)
-        return []
 
     def _fail(
         self, reason: Reason, missing: tuple[Key, ...], withheld: Withheld | None = None

@@ -115,7 +115,7 @@ class MaskedRounds:
         self._course = Course(STEPS, Phase.MASKS)
         self._views = ViewChanges(participant, scheme)
         self._reduction = Reduction(
-            participant, layout, vector, self._views.begin(now, participant.sums_timeout_s)
+            participant, layout, vector, self._views.begin(now, participant.timeouts.sums_s)
         )
         self._secret_release = SecretRelease(participant, scheme, keys, heads)
         self._result = Result(participant, scheme)
@@ -128,8 +128,8 @@ class MaskedRounds:
         self._complaints: dict[Key, Lacking] = {}
         """What each member, this one too, has said last of the messages without which it cannot go on."""
         self._is_late = False
-        self._end_at = now + participant.sums_timeout_s
-        self._bodies = Bodies(transfer_s(layout.sent_bytes, participant.least_rate))
+        self._end_at = now + participant.timeouts.sums_s
+        self._bodies = Bodies(transfer_s(layout.sent_bytes, participant.timeouts.least_rate))
 
     def open(self, clipped: int, now: float) -> list[Action]:
         """Spend the offer and send it under its masks. `clipped`: the number of clipped coordinates."""
@@ -203,7 +203,12 @@ class MaskedRounds:
                 evidence = self._secret_release.take_ack(message)
                 return _listed(evidence) or self._reduction.compare_inputs(message.inputs)
             case Release():
-                return self._take_release(message)
+                evidence = self._secret_release.take_release(message)
+                if evidence is None or len(evidence.records) > 1:
+                    return _listed(evidence)
+                # Shares that were not dealt: others may have a different release of its sender.
+                others = (key for key in self._participant.others if key != evidence.sender)
+                return [evidence, *(Send(key, (message,)) for key in others)]
             case Lacking():
                 check_lacking(message, self._participant)
                 self._complaints[message.sender] = message
@@ -215,14 +220,6 @@ class MaskedRounds:
                 if message.head.view < max(self._views.number, self._reduction.view.number + 1):
                     raise RemoteProtocolError("a proposal for a view that is over")
                 return self._accept(message, now)
-
-    def _take_release(self, release: Release) -> list[Action]:
-        """Take a release. One of shares that were not dealt is passed on: others may have a different one."""
-        evidence = self._secret_release.take_release(release)
-        if evidence is None or len(evidence.records) > 1:
-            return _listed(evidence)
-        others = (key for key in self._participant.others if key != evidence.sender)
-        return [evidence, *(Send(key, (release,)) for key in others)]
 
     def _came(self, sender: Key, actions: list[Action]) -> list[Action]:
         """Note that bulk of a member was taken in; returns the actions that follow."""
@@ -306,7 +303,10 @@ class MaskedRounds:
             self._course.step(Event.SECRETS)
         totals = self._reduction.totals
         if totals.missing or totals.included != certificate.included or totals.digests != certificate.digests:
-            return self._fetch_totals(certificate, now)
+            if totals.wanted == certificate.digests:
+                return []
+            self._reduction.want(certificate.included, certificate.digests, ())
+            return self._pull(Choice(certificate.included, certificate.releases[0].totals), (), now)
         kept = self._keep(totals)
         result = result_of(totals.joined(), certificate, self._encoding)
         if result is None:
@@ -318,7 +318,6 @@ class MaskedRounds:
             *kept,
             Completed(
                 participant.group,
-                participant.sid,
                 participant.round,
                 result,
                 contributors,
@@ -326,12 +325,6 @@ class MaskedRounds:
                 withheld=owed(self._waited_for, self._complaints, participant),
             ),
         ]
-
-    def _fetch_totals(self, certificate: ResultCertificate, now: float) -> list[Action]:
-        if self._reduction.totals.wanted == certificate.digests:
-            return []
-        self._reduction.want(certificate.included, certificate.digests, ())
-        return self._pull(Choice(certificate.included, certificate.releases[0].totals), (), now)
 
     def _pull(self, choice: Choice, first: tuple[Key, ...], now: float) -> list[Action]:
         """Ask for the missing chunks of these totals: members in `first`, then those that acknowledged."""
@@ -373,8 +366,11 @@ class MaskedRounds:
         self._views.entered(view.number, now)
         holds = self._views.holds
         entered = self._reduction.enter(view, lambda key, owner, index: holds(view.number, key, owner, index))
-        again = self._again(view)
-        return [*entered, *again, *self._fetch_locked(view, now)]
+        actions = [*entered, *self._again(view)]
+        if not view.proofs or not self._reduction.totals.missing:
+            return actions
+        lock = view.locks[0]  # its sender holds the locked totals
+        return [*actions, *self._pull(Choice(lock.included, lock.totals), (lock.sender,), now)]
 
     def _again(self, view: View) -> list[Action]:
         """Repeat this member's Ack and Release if the view proposes them again: they may have been lost."""
@@ -382,13 +378,6 @@ class MaskedRounds:
         if lock is None or not any(other.totals == lock.vote.totals for other in view.locks):
             return []
         return [*self._to_all(lock), *(self._to_all(release) if release is not None else [])]
-
-    def _fetch_locked(self, view: View, now: float) -> list[Action]:
-        """Fetch the missing chunks of locked totals from the members that hold them."""
-        if not view.proofs or not self._reduction.totals.missing:
-            return []
-        lock = view.locks[0]
-        return self._pull(Choice(lock.included, lock.totals), (lock.sender,), now)
 
     # -- time and loss -----------------------------------------------------------------------------
 

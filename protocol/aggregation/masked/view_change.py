@@ -225,7 +225,7 @@ class ViewChanges:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether no view can have a sum: it would lack members that are gone, and nobody else is locked.
+        """Whether no view can have a sum: each needs a member that is gone, and no vote is locked.
 
         Only a sum that is all or none can be hopeless with so few losses: any other goes on without them.
         """

@@ -41,7 +41,7 @@ class Charges:
 
     def lacks(self, key: Key) -> bool:
         """Whether this peer must still remind this node before the two are in a session."""
-        return bool(self._settings.budget) and key not in self._reminders
+        return bool(self._settings.task.budget) and key not in self._reminders
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ class Charges:
         `others`: the other members of a session that is going on. Tell them also if they seem to be away: the
         offer goes to them next.
         """
-        if not self._settings.budget or not count.exceeds(self._state.charged):
+        if not self._settings.task.budget or not count.exceeds(self._state.charged):
             return []
         self._state.charged = count
         own = self._own()
@@ -63,11 +63,12 @@ class Charges:
         if count == ChargeCount():
             return ()
         shown = ChargeCount(min(count.sampled, MAX_CHARGES), min(count.plain, MAX_CHARGES))
-        return (signing.sign(Charged(key.public, self._settings.budget, shown), key),)
+        return (signing.sign(Charged(key.public, self._settings.task.budget, shown), key),)
 
     def met(self, announce: Announce, asks: bool) -> list[Action]:
         """A peer is here, or `asks`: remind it, once for each start, and whenever it asks."""
-        if not self._settings.budget or (self._reminded.get(announce.key) == announce.instance and not asks):
+        is_reminded = self._reminded.get(announce.key) == announce.instance
+        if not self._settings.task.budget or (is_reminded and not asks):
             return []
         _put(self._reminded, announce.key, announce.instance)
         kept = self._state.counts.get(announce.key)
@@ -84,27 +85,23 @@ class Charges:
         """Process a message that `by` brought. Raises RemoteProtocolError if it is invalid."""
         if by is None or by == self._settings.key.public:
             raise RemoteProtocolError("a count of charges on a link of nobody else")
-        if isinstance(message, Reminder):
-            return self._reminds(message, by)
-        self._check(message, by)
-        return self._keep(message)
+        if isinstance(message, Charged):
+            self._check(message, by)
+            return self._keep(message)
+        if message.instance != self._settings.instance:
+            return []  # it is for an earlier start
+        for charged in message.charged:
+            self._check(charged, self._settings.key.public)
+        _put(self._reminders, by, None)
+        known = self._state.charged
+        return [LedgerBehind(each.count, known) for each in message.charged if each.count.exceeds(known)]
 
     def _check(self, charged: Charged, key: Key) -> None:
         if charged.key != key:
             raise RemoteProtocolError("a CHARGED of a key that it is not about")
-        if not self._settings.budget or charged.budget != self._settings.budget:
+        if not self._settings.task.budget or charged.budget != self._settings.task.budget:
             raise RemoteProtocolError("a CHARGED for another budget")
         signing.verify(charged, key)
-
-    def _reminds(self, reminder: Reminder, by: Key) -> list[Action]:
-        """A member gives back what it keeps of this node; for an earlier start it counts for nothing."""
-        if reminder.instance != self._settings.instance:
-            return []
-        for charged in reminder.charged:
-            self._check(charged, self._settings.key.public)
-        _put(self._reminders, by, None)
-        known = self._state.charged
-        return [LedgerBehind(each.count, known) for each in reminder.charged if each.count.exceeds(known)]
 
     def _keep(self, charged: Charged) -> list[Action]:
         """Keep a count, unless it lacks a charge of the one that is kept: then give that one back."""

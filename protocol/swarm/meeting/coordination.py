@@ -52,14 +52,14 @@ class Coordination:
         self._patience = patience
         self._suspicion = suspicion
         self._me = settings.key.public
-        self.matchmaker = Matchmaker(settings.key, settings.min_participants)
+        self.matchmaker = Matchmaker(settings.key, settings.task.min_participants)
         self.seeker = GroupSeeker(settings, state, patience)
         self._turns = Turns(settings, state, discovery.members)
 
     @property
     def _collects(self) -> bool:
         """Whether this node collects READYs: there is no tracker, and it does not follow."""
-        return not self._settings.tracker and not self._state.following
+        return not self._settings.contacts.tracker and not self._state.following
 
     @property
     def known(self) -> int:
@@ -74,7 +74,7 @@ class Coordination:
         """The peers whose READYs this node waits for as coordinator; none while another coordinates."""
         if self.seeker.coordinator != self._me:
             return frozenset()
-        return self.matchmaker.unready(self._settings.swarm) - {self._me}
+        return self.matchmaker.unready(self._settings.task.swarm) - {self._me}
 
     @property
     def deadline(self) -> float | None:
@@ -96,7 +96,7 @@ class Coordination:
         """
         if by != ready.key:
             raise RemoteProtocolError("a READY on the link of another")
-        if self._settings.tracker or not self._discovery.accepts(ready.announce):
+        if self._settings.contacts.tracker or not self._discovery.accepts(ready.announce):
             raise RemoteProtocolError("a READY that this node does not collect")
         signing.verify(ready.announce, ready.key)
         signing.verify(ready, ready.key)
@@ -118,7 +118,7 @@ class Coordination:
 
     def retire(self) -> None:
         """This node follows from now on: it collects no READYs, and those that it holds are void."""
-        self.matchmaker = Matchmaker(self._settings.key, self._settings.min_participants)
+        self.matchmaker = Matchmaker(self._settings.key, self._settings.task.min_participants)
 
     def close_groups(self, now: float) -> list[Action]:
         """Send the GROUPs that are due. This node's own READY is in one only if it is the current one."""
@@ -126,7 +126,7 @@ class Coordination:
             self.matchmaker.void(self._me)
         electorate = self._state.electorate(self._settings)
         if electorate is not None:
-            self.matchmaker.learn(self._settings.swarm, electorate)
+            self.matchmaker.learn(self._settings.task.swarm, electorate)
         return self.matchmaker.close_groups(now, self.known)
 
     def electors(self, electors: Electors, by: Key | None) -> list[Action]:
@@ -159,12 +159,18 @@ class Coordination:
     # -- seeking -----------------------------------------------------------------------------------
 
     def seek(self, now: float) -> list[Action]:
-        """Send READY to the candidate whose turn it is, if an offer waits and that one has none."""
+        """Send READY to the candidate whose turn it is, or to the tracker, if an offer waits for that."""
         offer = self.seeker.offer
         if offer is None or offer.tries >= offer.most_tries:
             return []
-        if self._settings.tracker:
-            return self._seek_at_tracker(self._settings.tracker, now)
+        if self._settings.contacts.tracker:
+            endpoint, tracker = self._settings.contacts.tracker, self._discovery.tracker_key
+            if tracker is None:
+                return []
+            if self.seeker.coordinator == tracker:
+                return self._asked_anew(endpoint)
+            ready = self.seeker.ask(tracker, now, self._apart)
+            return [Send(endpoint, (*self._electors(), *self._asked(ready)))]
         coordinator, before = self._turns.coordinator, self.seeker.coordinator
         if self.seeker.has_turned_down(coordinator):
             return []
@@ -197,7 +203,7 @@ class Coordination:
         asked = LeftOut(nonce, self._apart)
         if coordinator != self._me:
             return [Send(coordinator, (asked,))]
-        self.matchmaker.leave_out(self._settings.swarm, self._me, asked)
+        self.matchmaker.leave_out(self._settings.task.swarm, self._me, asked)
         return []
 
     @property
@@ -207,16 +213,8 @@ class Coordination:
 
     def _electors(self) -> tuple[Electors, ...]:
         """The electors that this node counts with; those that a tracker names, if it must know of liars."""
-        mine = self._state.electorate(self._settings) or Electorate(liars=self._settings.liars)
+        mine = self._state.electorate(self._settings) or Electorate(liars=self._settings.quorum.liars)
         return () if mine == Electorate() else (Electors(mine.members, mine.least, mine.liars),)
-
-    def _seek_at_tracker(self, endpoint: str, now: float) -> list[Action]:
-        tracker = self._discovery.tracker_key
-        if tracker is None:
-            return []
-        if self.seeker.coordinator == tracker:
-            return self._asked_anew(endpoint)
-        return [Send(endpoint, (*self._electors(), *self._asked(self.seeker.ask(tracker, now, self._apart))))]
 
     def redirect(self, redirect: Redirect, now: float) -> list[Action]:
         """The coordinator names a better candidate: learn it, so that this node may ask it."""
@@ -232,11 +230,11 @@ class Coordination:
 
     def tick(self, now: float) -> list[Action]:
         """Ask the coordinator again if its answer is overdue; tell all if the group is."""
-        if self._settings.tracker:
+        if self._settings.contacts.tracker:
             if self.seeker.silent(now) is None:
                 return []
             self.seeker.void()
-            return self._discovery.greet(self._settings.tracker, now)
+            return self._discovery.greet(self._settings.contacts.tracker, now)
         overdue_at = self._overdue_at
         overdue = self._stall() if overdue_at is not None and now >= overdue_at else []
         ready = self.seeker.unanswered(now)
@@ -250,7 +248,7 @@ class Coordination:
     @property
     def _overdue_at(self) -> float | None:
         """When this node has waited too long in this turn; None if it does not wait, or has said so."""
-        if self._settings.tracker or self.seeker.coordinator is None or self._turns.has_stalled:
+        if self._settings.contacts.tracker or self.seeker.coordinator is None or self._turns.has_stalled:
             return None
         is_over = self._turns.is_unfair or self.seeker.coordinator in self._suspicion.left_out
         return self.seeker.overdue_at(self._turns.number, is_over)
@@ -274,7 +272,7 @@ class Coordination:
 
         Raises RemoteProtocolError if it comes from nobody who might coordinate.
         """
-        if self._settings.tracker:
+        if self._settings.contacts.tracker:
             raise RemoteProtocolError("a STALLED, where a tracker coordinates")
         announce = self._discovery.accepted(by, "a STALLED")
         answer = self._turns.heard(stalled, announce.key)
@@ -296,7 +294,7 @@ class Coordination:
 
         A tracker may want larger groups than this node knows of: its groups are not turned down.
         """
-        if self._settings.tracker or not self.seeker.could_do_without(group):
+        if self._settings.contacts.tracker or not self.seeker.could_do_without(group):
             return None
         return self.pass_over(group)
 
@@ -330,7 +328,7 @@ class Coordination:
         """Whether this node and these may be a group, as far as it knows."""
         electorate, count = self._state.electorate(self._settings), 1 + len(others)
         known = 1 + len(self._members.offering)
-        if count < self._settings.min_participants:
+        if count < self._settings.task.min_participants:
             return False
         is_most = 2 * count > known
         if electorate is None or (self._patience.is_willing(now) and is_most):

@@ -12,7 +12,7 @@ message. A node that leaves says why in a GOODBYE, for the others' owners, and t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from protocol.actions import Action, Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
@@ -24,7 +24,7 @@ from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState, Settings
 from protocol.transitions import Course, Step, Table
 from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN
-from protocol.wire.messages import Announce, Goodbye, Hello, Key, Parting, Refused, Roster
+from protocol.wire.messages import Announce, Goodbye, Hello, Key, Message, Parting, Refused, Roster
 
 JOIN_S = 5.0
 ANNOUNCE_EVERY_S = ANNOUNCE_LIFETIME_S / 3
@@ -73,13 +73,24 @@ STEPS: Table[Phase, Event] = {
 """Greetings, announcements and news continue after joining; a node seeks a group only then."""
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """When a greeting is sent again; None: not yet. `wait_s`: after the next try that reaches nobody."""
+
+    at: float | None = None
+    wait_s: float = _FIRST_RETRY_S
+
+    def failed(self, now: float) -> Retry:
+        """The retry after a try that reached nobody: each one waits longer than the one before."""
+        return Retry(now + self.wait_s, min(_LAST_RETRY_S, self.wait_s * 1.6))
+
+
 @dataclass
 class Greeting:
     """An endpoint that this node greets until it answers."""
 
     nonce: bytes
-    retry_s: float = _FIRST_RETRY_S
-    retry_at: float | None = None
+    retry: Retry = Retry()
     answered: bool = False
     refused: Refused | None = None
     since: float = 0.0
@@ -152,8 +163,8 @@ class Discovery:
 
     @property
     def _configured(self) -> tuple[str, ...]:
-        tracker = self._settings.tracker
-        return self._settings.seeds if tracker is None else (tracker, *self._settings.seeds)
+        tracker = self._settings.contacts.tracker
+        return self._settings.contacts.seeds if tracker is None else (tracker, *self._settings.contacts.seeds)
 
     def forget_tracker(self) -> None:
         """The tracker cannot be reached: forget its key, because another one may answer there."""
@@ -166,8 +177,8 @@ class Discovery:
         self._opened_at = now
         self._join_until = now + JOIN_S
         self._again_at = now + ANNOUNCE_EVERY_S
-        tracker = self._settings.tracker
-        seeds = (tracker,) if tracker else self._settings.seeds
+        tracker = self._settings.contacts.tracker
+        seeds = (tracker,) if tracker else self._settings.contacts.seeds
         greetings = [action for seed in seeds for action in self.greet(seed, now)]
         return [*greetings, *self.settle(now)]
 
@@ -177,7 +188,7 @@ class Discovery:
         if greeting is None:
             return []
         greeting.answered = False
-        greeting.retry_at = now + _LAST_RETRY_S
+        greeting.retry = replace(greeting.retry, at=now + _LAST_RETRY_S)
         return [Send(endpoint, (self._hello(now, greeting.nonce, wants_reply=True),))]
 
     def miss(self, key: Key, now: float) -> None:
@@ -185,7 +196,7 @@ class Discovery:
         self.members.miss(key)
         there = self.members.get(key)
         if there is not None and (greeting := self._greeting(there.endpoint, now)) is not None:
-            greeting.answered, greeting.retry_at = False, now
+            greeting.answered, greeting.retry = False, replace(greeting.retry, at=now)
 
     def _greeting(self, endpoint: str, now: float) -> Greeting | None:
         """The greeting of an endpoint, new if need be; None if MAX_GREETINGS are under way."""
@@ -198,7 +209,7 @@ class Discovery:
     def look_again(self, now: float) -> list[Action]:
         """A node of another version or --tls has dialled: greet named peers that left, one may be back."""
         self._dialled_until = now + JOIN_S
-        idle = [end for end, greeting in self._greetings.items() if greeting.retry_at is None]
+        idle = [end for end, greeting in self._greetings.items() if greeting.retry.at is None]
         left = [end for end in self._configured if end in idle and self._has_left(end)]
         return [action for end in left for action in self.greet(end, now)]
 
@@ -211,7 +222,7 @@ class Discovery:
         announce = self._state.announce(self._settings)
         passed_on = 0 if wants_reply else MAX_KNOWN - len(first)
         known = (*first, *self.members.announces(passed_on))
-        return self._introduction(announce, nonce, wants_reply, self._settings.parameters, known, now)
+        return self._introduction(announce, nonce, wants_reply, self._settings.task.parameters, known, now)
 
     def _introduction(
         self,
@@ -236,18 +247,17 @@ class Discovery:
         hello = self._introduction(announce, bytes(16), False, "", (), now)
         endpoints = {each.endpoint for each in self.members.announced(self.members.live)}
         endpoints |= self._asked() if leaving else set()
-        told = (hello,) if why is None else (self._goodbye(why), hello)
-        tracker = [Send(self._settings.tracker, (hello,))] if self._settings.tracker else []
+        told: tuple[Message, ...] = (hello,)
+        if why is not None:
+            goodbye = Goodbye(self._settings.key.public, self._settings.instance, int(why))
+            told = (signing.sign(goodbye, self._settings.key), hello)
+        tracker = [Send(self._settings.contacts.tracker, (hello,))] if self._settings.contacts.tracker else []
         return [*(Send(endpoint, told) for endpoint in sorted(endpoints)), *tracker]
 
     def _asked(self) -> set[str]:
         """The peers that were greeted and have not answered yet: they may know this node by now."""
         open_ones = (end for end, g in self._greetings.items() if not (g.answered or g.refused or g.why))
-        return {endpoint for endpoint in open_ones if endpoint != self._settings.tracker}
-
-    def _goodbye(self, why: Parting) -> Goodbye:
-        key = self._settings.key
-        return signing.sign(Goodbye(key.public, self._settings.instance, int(why)), key)
+        return {endpoint for endpoint in open_ones if endpoint != self._settings.contacts.tracker}
 
     def show(self, endpoint: str, announces: tuple[Announce, ...], now: float) -> list[Action]:
         """Pass announcements on to the node at an endpoint."""
@@ -273,7 +283,12 @@ class Discovery:
             return self._refuse(hello, refusal, now)
         held = self.members.get(announce.key)
         was_further = held is not None and held.order > announce.order and held.instance != announce.instance
-        actions = self._meet(announce, now)
+        was_known = self.members.knows(announce.key)
+        self.members.learn(announce, now, live=True)
+        is_known, actions = self.members.knows(announce.key), list[Action]()
+        if is_known != was_known:
+            note, parting = Note.JOINED if is_known else Note.LEFT, self.members.parting(announce.key)
+            actions.append(Notice(note, announce.endpoint, announce.key.hex()[:8], parting))
         self.clocks.heard(announce.key, announce.endpoint, hello.clock_ms, now)
         self._answered(hello.nonce, announce, now)
         if hello.wants_reply or was_further:
@@ -311,7 +326,7 @@ class Discovery:
 
     def _refusal(self, announce: Announce) -> tuple[Note, str] | None:
         """Why this node does not accept a peer; None if it does."""
-        pinned = self._settings.pins.get(announce.endpoint)
+        pinned = self._settings.contacts.pins.get(announce.endpoint)
         if announce.key in self._state.banned:
             return Note.NOT_ALLOWED, "this key was banned: it lied in a sum"
         if pinned is not None and pinned != announce.key:
@@ -319,7 +334,7 @@ class Discovery:
         if not self._settings.allows(announce.key):
             here = self._settings.endpoint
             return Note.NOT_ALLOWED, f"key {announce.key.hex()} is not on the allow-list of {here}"
-        if announce.swarm != self._settings.swarm:
+        if announce.swarm != self._settings.task.swarm:
             return Note.OTHER_SWARM, OTHER_SWARM
         return None
 
@@ -331,7 +346,7 @@ class Discovery:
         self._refused(hello.nonce, Refused(hello.nonce, reason, hello.parameters))
         if hello.wants_reply:
             refused = Refused(
-                hello.nonce, reason, self._settings.parameters if note is Note.OTHER_SWARM else ""
+                hello.nonce, reason, self._settings.task.parameters if note is Note.OTHER_SWARM else ""
             )
             actions.append(Reply((refused,)))
         return [*actions, *self.settle(now)]
@@ -347,29 +362,20 @@ class Discovery:
             raise RemoteProtocolError(f"{what}, from a peer that this node does not accept")
         return announce
 
-    def _meet(self, announce: Announce, now: float) -> list[Action]:
-        was_known = self.members.knows(announce.key)
-        self.members.learn(announce, now, live=True)
-        is_known = self.members.knows(announce.key)
-        if is_known == was_known:
-            return []
-        kind = Note.JOINED if is_known else Note.LEFT
-        parting = self.members.parting(announce.key)
-        return [Notice(kind, announce.endpoint, announce.key.hex()[:8], parting)]
-
     def news(self, known: tuple[Announce, ...], now: float) -> list[Action]:
         """Process announcements that a peer passed on; greet the new endpoints among them."""
         actions = self._own(known, now)
         for announce in known:
-            mine = self.members.get(announce.key)
+            key, mine = announce.key, self.members.get(announce.key)
             is_new = mine is None or mine.order < announce.order
-            if announce.key == self._settings.key.public or not is_new or not self._may_come(announce.key):
+            may_come = self._settings.allows(key) and key not in self._state.banned  # else dial no stranger
+            if key == self._settings.key.public or not is_new or not may_come:
                 continue
             try:
-                signing.verify(announce, announce.key)
+                signing.verify(announce, key)
             except RemoteProtocolError:
                 continue  # one invalid announcement does not void the others
-            if announce.task == self._settings.task and announce.endpoint not in self._greetings:
+            if announce.task == self._settings.task.name and announce.endpoint not in self._greetings:
                 actions += self.greet(announce.endpoint, now)
             if self.accepts(announce) and not announce.leaving:
                 self.members.learn(announce, now, live=False)
@@ -395,10 +401,6 @@ class Discovery:
         raised = (RaiseEpoch(latest.epoch), Notice(Note.EPOCH, "", subject=mine))
         return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
 
-    def _may_come(self, key: Key) -> bool:
-        """Whether to greet this key: others must not make this node dial strangers."""
-        return self._settings.allows(key) and key not in self._state.banned
-
     def roster(self, roster: Roster, now: float) -> list[Action]:
         """Process the tracker's answer: its key and the peers it knows. A nonce of zeros means news.
 
@@ -406,7 +408,7 @@ class Discovery:
         that this node did not ask for.
         """
         signing.verify(roster, roster.key)
-        tracker = self._settings.tracker
+        tracker = self._settings.contacts.tracker
         greeting = self._greetings.get(tracker) if tracker else None
         if self.tracker_key == roster.key and roster.nonce == bytes(16):
             return self.news(roster.known, now)
@@ -419,7 +421,7 @@ class Discovery:
         first: list[Action] = [] if expected else [TrackerKnown(tracker, roster.key)]
         self.clocks.heard(roster.key, tracker, roster.clock_ms, now)
         met = Notice(Note.COORDINATOR, tracker, roster.key.hex()[:8], subject=roster.key)
-        greeting.answered, greeting.retry_at, greeting.retry_s = True, None, _FIRST_RETRY_S
+        greeting.answered, greeting.retry = True, Retry()
         greeting.since, greeting.other_version = now, ""
         self.tracker_key = self._first_tracker = roster.key
         return [*first, met, *self.news(roster.known, now), *self.settle(now)]
@@ -427,7 +429,7 @@ class Discovery:
     @property
     def keys_of_tracker(self) -> frozenset[Key]:
         """The keys that the tracker may have: the pinned one, else the first one it showed; empty: any."""
-        known = self._settings.pins.get(self._settings.tracker or "", self._first_tracker)
+        known = self._settings.contacts.pins.get(self._settings.contacts.tracker or "", self._first_tracker)
         return frozenset() if known is None else frozenset((known,))
 
     def refused(self, refused: Refused, now: float) -> list[Action]:
@@ -435,7 +437,7 @@ class Discovery:
         endpoint = self._refused(refused.nonce, refused)
         if endpoint is None:
             raise RemoteProtocolError("a refusal of something that was not said")
-        if endpoint == self._settings.tracker:
+        if endpoint == self._settings.contacts.tracker:
             return [Fatal(f"the tracker at {endpoint} refuses this node: {refused.reason}")]
         is_other = refused.reason == OTHER_SWARM
         text = refused.parameters if is_other else refused.reason
@@ -445,7 +447,8 @@ class Discovery:
     def _refused(self, nonce: bytes, refused: Refused) -> str | None:
         for endpoint, greeting in self._greetings.items():
             if greeting.nonce == nonce:
-                greeting.refused, greeting.retry_at, greeting.other_version = refused, None, ""
+                greeting.refused, greeting.other_version = refused, ""
+                greeting.retry = replace(greeting.retry, at=None)
                 return endpoint
         return None
 
@@ -453,8 +456,7 @@ class Discovery:
         for endpoint, greeting in self._greetings.items():
             if greeting.nonce == nonce or endpoint == announce.endpoint:
                 greeting.answered, greeting.refused, greeting.since = True, None, now
-                greeting.other_version = ""
-                greeting.retry_at, greeting.retry_s = None, _FIRST_RETRY_S
+                greeting.retry, greeting.other_version = Retry(), ""
 
     # -- time --------------------------------------------------------------------------------------
 
@@ -476,43 +478,37 @@ class Discovery:
         return [Fatal(f"{endpoint} refuses this node: {refused.reason}")]
 
     def _settled(self, now: float) -> bool:
-        if self._settings.tracker and self.tracker_key is None:
+        if self._settings.contacts.tracker and self.tracker_key is None:
             return False
         live = self.members.announced(self.members.live)
         under_way = any(announce.base.generation > 0 for announce in live)
-        if under_way and len(live) + 1 >= self._settings.min_participants:
+        if under_way and len(live) + 1 >= self._settings.task.min_participants:
             return True
         resolved = all(g.answered or g.refused or g.other_version for g in self._greetings.values())
         return resolved or self._join_until is None or now >= self._join_until
 
     def unreachable(self, endpoint: str, now: float, why: str) -> list[Action]:
         """Nobody answers at an endpoint: retry at growing intervals, unless the peer there has left."""
-        if endpoint == self._settings.tracker and why.startswith(OTHER_KEY):
+        if endpoint == self._settings.contacts.tracker and why.startswith(OTHER_KEY):
             return [WrongTracker(endpoint, why)]
         there = self.members.at(endpoint)
         is_other = why.startswith((OLDER_VERSION, NEWER_VERSION, OTHER_VERSION))
         known = self._greetings.get(endpoint)
         may_be_back = now <= self._dialled_until or (known is not None and known.other_tls)
         if self._has_left(endpoint) and not is_other and not (_is_of_tls(why) and may_be_back):
-            return self._stays_away(endpoint)
+            if known is not None:  # it has not come back: greet it no more
+                known.answered, known.retry = True, replace(known.retry, at=None)
+            return []
         greeting = self._greeting(endpoint, now) if there is not None else known
         if greeting is None:
             return []  # neither a member's endpoint nor greeted: no retry
         greeting.answered, greeting.why = False, why
-        greeting.retry_at = now + greeting.retry_s
-        greeting.retry_s = min(_LAST_RETRY_S, greeting.retry_s * 1.6)
+        greeting.retry = greeting.retry.failed(now)
         if is_other:
             greeting.other_version = why
             answered = Notice(Note.OTHER_VERSION, endpoint, why, subject=f"{endpoint} {why}".encode())
             return [answered, *self.settle(now)]
         return [] if self._join_until is not None else self._missed()
-
-    def _stays_away(self, endpoint: str) -> list[Action]:
-        """A peer that left has not come back: it is not greeted again."""
-        greeting = self._greetings.get(endpoint)
-        if greeting is not None:
-            greeting.answered, greeting.retry_at = True, None
-        return []
 
     def _missed(self) -> list[Action]:
         """Notices of endpoints that could not be reached; called when joining is over."""
@@ -534,10 +530,10 @@ class Discovery:
 
         Two that have forgotten each other announce themselves to each other no more.
         """
-        if greeting.retry_at is not None:
-            return now >= greeting.retry_at
+        if greeting.retry.at is not None:
+            return now >= greeting.retry.at
         is_silent = greeting.answered and now - greeting.since >= ANNOUNCE_LIFETIME_S
-        return is_silent and endpoint != self._settings.tracker and not self._has_left(endpoint)
+        return is_silent and endpoint != self._settings.contacts.tracker and not self._has_left(endpoint)
 
     def _forget(self, now: float) -> None:
         """Forget endpoints that are not configured, not a member's, and silent for GREETED_FOR_S."""
@@ -569,7 +565,7 @@ class Discovery:
     @property
     def deadline(self) -> float | None:
         """When tick should be called at the latest."""
-        retries = [g.retry_at for g in self._greetings.values() if g.retry_at is not None]
+        retries = [greeting.retry.at for greeting in self._greetings.values()]
         times = [*retries, self._again_at, self._join_until if self.joining else None]
         return min((at for at in times if at is not None), default=None)
 

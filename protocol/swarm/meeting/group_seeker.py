@@ -106,18 +106,22 @@ class Try:
     accepted_at: float | None = None
 
 
-@dataclass
-class Offer:
-    """A vector (d,) float32 that waits for a group; the node has sent nothing that depends on it.
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """T_group, from `started` to `deadline`; `until`: when the owner's wait ends, if that is later."""
 
-    `started`, `deadline`: its T_group. `until`: when the owner's wait ends, if that is later.
-    """
-
-    vector: Floats
-    rand: bytes
     started: float
     deadline: float
     until: float
+
+
+@dataclass
+class Offer:
+    """A vector (d,) float32 that waits for a group; the node has sent nothing that depends on it."""
+
+    vector: Floats
+    rand: bytes
+    wait: Wait
     turned_down: set[Key] = field(default_factory=set)
     """The coordinators of groups that this node turned down, on this base."""
     tries: int = 0
@@ -133,7 +137,7 @@ class GroupSeeker:
         self._settings = settings
         self._state = state
         self._patience = patience
-        self._group_pace = Pace(GROUP_FLOOR_S, settings.group_timeout_s)
+        self._group_pace = Pace(GROUP_FLOOR_S, settings.timeouts.group_s)
         self._ack_pace = Pace(ACK_FLOOR_S, ACK_CAP_S)
         self._course = Course(STEPS, Phase.IDLE)
         self._ended_at = math.inf
@@ -152,9 +156,10 @@ class GroupSeeker:
         """
         self._course.step(Event.OFFER)
         self._others_train_s = TRAINS_LONGER * (now - self._ended_at)
-        least_s = min(max(others_need_s, self._others_train_s), self._settings.group_timeout_s)
+        least_s = min(max(others_need_s, self._others_train_s), self._settings.timeouts.group_s)
         deadline = now + max(least_s, self._group_pace.allowed_s)
-        self.offer = Offer(vector, rand, now, deadline, max(deadline, self._patience.offered(now)))
+        wait = Wait(now, deadline, max(deadline, self._patience.offered(now)))
+        self.offer = Offer(vector, rand, wait)
 
     def ended(self, now: float) -> None:
         """A round of this node's is over, or it starts: it trains for the next one."""
@@ -166,9 +171,9 @@ class GroupSeeker:
         None if they come in time, or its owner has this node wait longer.
         """
         offer = self.offer
-        if offer is None or others_since < offer.started or offer.deadline < offer.until:
+        if offer is None or others_since < offer.wait.started or offer.wait.deadline < offer.wait.until:
             return None
-        return offer.started if offer.deadline < others_since + self._others_train_s else None
+        return offer.wait.started if offer.wait.deadline < others_since + self._others_train_s else None
 
     def ask(self, coordinator: Key, now: float, apart: tuple[Key, ...] = ()) -> Ready:
         """A new READY for this coordinator; it voids the one before. `apart`: as in `Try`."""
@@ -279,12 +284,12 @@ class GroupSeeker:
         if offer is None or current is None or current.ready.coordinator == self._settings.key.public:
             return None
         if is_over:
-            return offer.started
+            return offer.wait.started
         if current.accepted_at is None:
             return current.ack_until
         longer = APART_S if current.apart else 0.0
         allowed_s = (STALLED_S + longer) * (1 << min(turn, _MOST_DOUBLINGS))
-        return max(current.accepted_at + STALLED_S, min(offer.deadline, current.accepted_at + allowed_s))
+        return max(current.accepted_at + STALLED_S, min(offer.wait.deadline, current.accepted_at + allowed_s))
 
     def unanswered(self, now: float) -> Ready | None:
         """The READY whose coordinator's answer is overdue, to be sent once more; None if none is."""
@@ -307,9 +312,9 @@ class GroupSeeker:
         if offer.current is None:
             raise RemoteProtocolError("a GROUP without a READY")
         self._course.step(Event.GROUP)
-        self._group_pace.observe(now - offer.started)
+        self._group_pace.observe(now - offer.wait.started)
         self._patience.grouped()
-        offer.until = offer.deadline
+        offer.wait = replace(offer.wait, until=offer.wait.deadline)
         self.offer, self._in_session = None, offer
         return offer, offer.current.ephemeral
 
@@ -320,7 +325,7 @@ class GroupSeeker:
     def again(self, now: float) -> bool:
         """Let an unspent offer wait for another group, within its T_group; False if it may not."""
         offer = self._in_session
-        if offer is None or offer.regrouped >= MAX_REGROUPED or now >= offer.deadline:
+        if offer is None or offer.regrouped >= MAX_REGROUPED or now >= offer.wait.deadline:
             return False
         self._course.step(Event.OFFER)
         offer.regrouped += 1
@@ -334,12 +339,12 @@ class GroupSeeker:
         `for_upgrade`: as in `Patience.waits`.
         """
         offer = self.offer
-        if offer is None or now < offer.deadline or not self._patience.waits(now, for_upgrade):
+        if offer is None or now < offer.wait.deadline or not self._patience.waits(now, for_upgrade):
             return False
         self._patience.failed(now)
         ends = now + self._group_pace.allowed_s
-        offer.until = offer.until if now < offer.until else ends
-        offer.started, offer.deadline = now, min(ends, offer.until)
+        until = offer.wait.until if now < offer.wait.until else ends
+        offer.wait = Wait(now, min(ends, until), until)
         offer.most_tries = offer.tries + MAX_TRIES
         offer.turned_down.clear()
         self.void()  # the next READY says that this node would join a weak group, if it would by now
@@ -347,7 +352,7 @@ class GroupSeeker:
 
     def expired(self, now: float) -> bool:
         """Whether T_group is over; if so, drop the offer."""
-        if self.offer is None or now < self.offer.deadline:
+        if self.offer is None or now < self.offer.wait.deadline:
             return False
         self.give_up()
         return True
@@ -355,7 +360,7 @@ class GroupSeeker:
     def cut_short(self, now: float) -> None:
         """Others come back too late for this T_group: it is over now."""
         offer = self._current_offer()
-        offer.deadline = offer.until = now
+        offer.wait = Wait(offer.wait.started, now, now)
 
     def give_up(self) -> None:
         """No group will come: drop the offer."""
@@ -368,8 +373,8 @@ class GroupSeeker:
         if self.offer is None:
             return None
         current = self.offer.current if self._course.phase is Phase.ASKED else None
-        ack = current.ack_until if current else self.offer.deadline
-        return min(ack, self.offer.deadline)
+        deadline = self.offer.wait.deadline
+        return min(current.ack_until, deadline) if current else deadline
 
     def check(self, group: Group, known: int) -> Ballot | None:
         """How a GROUP counts votes that this node may join with its READY; None: it makes a weak base.
@@ -389,7 +394,7 @@ class GroupSeeker:
             raise RemoteProtocolError("a GROUP without this node's current READY")
         check_group(group, current.ready)
         ballot = self._state.ballot(group, self._settings)
-        if ballot is None and not (self._settings.weak and weak_allowed(group, known)):
+        if ballot is None and not (self._settings.quorum.weak and weak_allowed(group, known)):
             raise RemoteProtocolError(
                 f"a GROUP of {len(group.readys)} of {known} known members that offer: no quorum of electors"
             )

@@ -112,7 +112,13 @@ class Members:
         self.views.clear()
         member = self._members.get(announce.key)
         if member is None:
-            return self._add(announce, now, live)
+            if len(self._members) >= MAX_MEMBERS_KNOWN:
+                gone = next((key for key, each in self._members.items() if each.counts_no_more), None)
+                if gone is None:
+                    raise RemoteProtocolError(f"more than {MAX_MEMBERS_KNOWN} peers")
+                del self._members[gone]
+            self._members[announce.key] = Member(announce, self.round, now, live)
+            return True
         if live and announce.order >= member.announce.order:  # an older one may be a replay
             member.heard_round = max(member.heard_round, self.round)
             member.suspect, member.is_hearsay, member.live = False, False, True
@@ -125,15 +131,6 @@ class Members:
             member.parting = member.parting if announce.leaving else None
             self._members[announce.key] = self._members.pop(announce.key)
         return later
-
-    def _add(self, announce: Announce, now: float, live: bool) -> bool:
-        if len(self._members) >= MAX_MEMBERS_KNOWN:
-            gone = next((key for key, member in self._members.items() if member.counts_no_more), None)
-            if gone is None:
-                raise RemoteProtocolError(f"more than {MAX_MEMBERS_KNOWN} peers")
-            del self._members[gone]
-        self._members[announce.key] = Member(announce, self.round, now, live)
-        return True
 
     def expire(self, now: float) -> None:
         """Stop counting peers that only others named, after a while; forget those that do not count."""

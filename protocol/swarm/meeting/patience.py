@@ -13,6 +13,7 @@ While the owner's wait lasts, a T_group without a group counts as a failed round
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
@@ -21,6 +22,18 @@ PATIENT_ROUNDS = 5
 PATIENT_S = 30.0
 TRUSTING_ROUNDS = 2
 """After this many failed rounds, one member that shows a proved base suffices (swarm.recovery.catch_up)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatienceLeft:
+    """What is left of a node's patience: so many more `rounds` must fail before it would join a weak group.
+
+    `wait_s`: if they are waits while none ends, how long each is. `amnesty_s`: as in `QuorumRules`.
+    """
+
+    rounds: int = 0
+    wait_s: float | None = None
+    amnesty_s: float | None = None
 
 
 class Patience:
@@ -39,7 +52,7 @@ class Patience:
     def offered(self, now: float) -> float:
         """An offer begins; the first one begins the owner's wait. Returns when that ends, or has ended."""
         if self._first_until is None:
-            self._first_until = now + self._settings.wait_s
+            self._first_until = now + self._settings.timeouts.wait_s
         return self._first_until
 
     def grouped(self) -> None:
@@ -52,8 +65,8 @@ class Patience:
         `for_upgrade`: no group can form without peers of another version. Then it waits, too, but no longer
         than its owner asked.
         """
-        until = now + self._settings.wait_s if self._first_until is None else self._first_until
-        is_limited = self._settings.wait_s > 0 and until > -math.inf
+        until = now + self._settings.timeouts.wait_s if self._first_until is None else self._first_until
+        is_limited = self._settings.timeouts.wait_s > 0 and until > -math.inf
         return now < until or (for_upgrade and not is_limited)
 
     def failed(self, now: float) -> None:
@@ -68,6 +81,12 @@ class Patience:
         if was_anchored:
             self._waits_since = now
 
+    def left(self, now: float) -> PatienceLeft:
+        """What is left of it now."""
+        settings, rounds = self._settings, PATIENT_ROUNDS - self.failed_rounds
+        wait_s = settings.timeouts.group_s if self.waits(now) else None
+        return PatienceLeft(rounds, wait_s, settings.quorum.amnesty_s)
+
     @property
     def is_trusting(self) -> bool:
         """Whether one member suffices to show a base whose line is proved."""
@@ -75,14 +94,14 @@ class Patience:
 
     def is_willing(self, now: float) -> bool:
         """Whether this node would join a group without a quorum of electors."""
-        if not self._settings.weak:
+        if not self._settings.quorum.weak:
             return False
         is_over = self.failed_rounds >= PATIENT_ROUNDS and now - self._failed_since >= PATIENT_S
         return is_over or not self._state.base.is_strong
 
     def gone(self, now: float) -> tuple[bytes, ...]:
         """The electors that count as gone for good, sorted: declared by the owner, or silent too long."""
-        after_s, electorate = self._settings.amnesty_s, self._state.electorate(self._settings)
+        after_s, electorate = self._settings.quorum.amnesty_s, self._state.electorate(self._settings)
         since = self._waits_since
         if since is None:
             self._waits_since = since = now

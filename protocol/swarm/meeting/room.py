@@ -206,7 +206,13 @@ class Room:
         for ready in readys:
             self.apart.pop(ready.key, None)
         actions = self._name(readys)
-        unsigned = Group(readys, self.attempt, self._key.public, *self._grounds(readys))
+        unsigned = Group(
+            readys,
+            self.attempt,
+            self._key.public,
+            excused=() if self._is_strong(readys, ()) else self._excusable(readys),
+            electors=self.named if self._is_unnamed(readys[0]) else (),
+        )
         group = signing.sign(unsigned, self._key)
         self.attempt += 1
         return [*actions, *(Send(ready.key, (group,)) for ready in readys), *told]
@@ -256,14 +262,6 @@ class Room:
     def _is_unnamed(self, ready: Ready) -> bool:
         """Whether this is a tracker, and it names the electors of this READY's base."""
         return self._names and ready.electors == NO_ELECTORS
-
-    def _grounds(self, readys: tuple[Ready, ...]) -> tuple[tuple[Announce, ...], tuple[Key, ...]]:
-        """The announcements that a group must excuse for its quorum, if any; the named electors."""
-        named = self.named if self._is_unnamed(readys[0]) else ()
-        excused = self._excusable(readys)
-        if not excused or self._is_strong(readys, ()):
-            excused = ()
-        return excused, named
 
     def _excusable(self, readys: tuple[Ready, ...]) -> tuple[Announce, ...]:
         """The announcements of electors that resigned on this anchor, in key order."""
@@ -334,7 +332,7 @@ class Room:
 
         These are a quorum on the highest base that has one. Otherwise they are the peers on the base that
         most show (the higher one on a tie), and of them only those willing to join a weak group, if there are
-        any.
+        any, so that others do not hold them up.
         """
         by_base: dict[Base, list[Key]] = {}
         for key in sorted(self.readys, key=lambda key: (self.readys[key][1], key)):
@@ -347,10 +345,7 @@ class Room:
                     return alike
         if not by_base:
             return ()
-        return self._willing(by_base[max(by_base, key=lambda base: (len(by_base[base]), base.rank))])
-
-    def _willing(self, keys: list[Key]) -> tuple[Key, ...]:
-        """Those willing to join a weak group, so that others do not hold them up; all if none is willing."""
+        keys = by_base[max(by_base, key=lambda base: (len(by_base[base]), base.rank))]
         electors = {self.readys[key][0].electors for key in keys}
         willing = tuple(key for key in keys if self.readys[key][0].weak)
         return willing if willing and len(electors) == 1 else tuple(keys)

@@ -2,12 +2,16 @@
 
 A member that withholds its part costs every member time, and after the joins the charge of an offer. Each
 such session is a strike against it. The first one leaves it out of the next sum alone: a member that dies and
-comes back must not be missed for long. The second one leaves it out for `Settings.leave_out` sums, and for
+comes back must not be missed for long. The second one leaves it out for `SharedTask.leave_out` sums, and for
 COSTS_BACK times the seconds that it cost, whichever is longer; each further one for twice as long as the one
-before. So who is back again and again takes no more than a ninth of the others' time. A session that fails
-while it is left out, which happens only if no group forms without it, is no further strike: its time begins
-again. So a link that is cut for a minute does not part two members for an hour. FORGIVEN_AFTER sums with it
-to their end take one strike back, and a sum that it was in ends the time for which it is left out.
+before. So who is back again and again takes no more than a ninth of the others' time. FORGIVEN_AFTER sums
+with it to their end take one strike back, and a sum that it was in ends the time for which it is left out.
+
+While a member is left out for a second strike or a later one, nothing is a further strike: its time begins
+again. So a link that is cut for a minute does not part two members for an hour. Even then a session may fail
+with it: no group forms without it, or a tracker or a dishonest coordinator has put it into one. And it may be
+caught in two groups at once.
+
 Where the session has its result after all, no charge was lost, but time alone: then the strike is taken back
 by the first sum with it to its end after COSTS_BACK times the seconds that it cost, without another strike.
 So a slow or broken link is forgotten, and a liar that uses this takes a ninth of the time, too.
@@ -132,14 +136,14 @@ class Suspicion:
 
     def in_two(self, keys: Collection[Key], now: float) -> None:
         """These are in two groups at once that might make two bases of one: a strike for each."""
-        for key in sorted(keys) if self._settings.leave_out else ():
+        for key in sorted(keys) if self._settings.task.leave_out else ():
             self._strike(key, Fault.IN_TWO, None, 0.0, now)
 
     def _struck(
         self, withheld: Withheld | None, others: int, fault: Fault, cost_s: float, now: float
     ) -> tuple[Key, ...]:
         """Give the strikes; returns to whom."""
-        if withheld is None or not self._settings.leave_out:
+        if withheld is None or not self._settings.task.leave_out:
             return ()
         late = silent(withheld, others)
         for key in late:
@@ -159,7 +163,7 @@ class Suspicion:
         self._strikes[key] += not is_kept_out
         self._good[key] = 0
         self._clean_at.pop(key, None)
-        first = self._settings.leave_out
+        first = self._settings.task.leave_out
         doublings = min(self._strikes[key] - LEFT_OUT_FROM, MOST_DOUBLINGS)
         is_first, left = doublings < 0, Left(1, now)
         if not is_first:
@@ -212,4 +216,4 @@ class Suspicion:
         return news
 
     def _rounds(self, sums: int) -> int:
-        return max(1, -(-sums // self._settings.run_steps))
+        return max(1, -(-sums // self._settings.task.run_steps))

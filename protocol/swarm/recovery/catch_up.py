@@ -133,7 +133,7 @@ class CatchUp:
         if self._fetch is not None or not self.has_base_of(sid):
             return []
         past = self.past[sid]
-        scheme = self._settings.scheme(len(past.members))
+        scheme = self._settings.aggregation.scheme(len(past.members))
         source = next((source for source in sources if self._fresh(past.base, source, True, now)), None)
         if source is None or scheme is None:
             return []
@@ -162,14 +162,12 @@ class CatchUp:
             if base.rank <= mine.rank:
                 return None
             if self.has_base_of(base.sid) and self._fresh(base, source, True, now):
-                return self._fetch_for(self.past[base.sid], base.sid, source)
+                past = self.past[base.sid]
+                scheme = self._settings.aggregation.scheme(len(past.members))
+                if scheme is None:
+                    return CertificateFetch(past, base.sid, source, self._settings)
+                return ResultFetch(past, base.sid, source, self._settings, scheme)
         return None
-
-    def _fetch_for(self, past: Past, sid: Sid, source: Key) -> CertificateFetch | ResultFetch:
-        scheme = self._settings.scheme(len(past.members))
-        if scheme is None:
-            return CertificateFetch(past, sid, source, self._settings)
-        return ResultFetch(past, sid, source, self._settings, scheme)
 
     def _by_line(self, now: float) -> BaseFetch | None:
         """A fetch of a base that enough members show; its line is judged on arrival."""
@@ -188,7 +186,7 @@ class CatchUp:
 
     def _majority(self, base: Base) -> tuple[Key, ...]:
         """The members that show this base if they are the majority (Members.majority), else none."""
-        found = self._members.majority(self._settings.min_participants)
+        found = self._members.majority(self._settings.task.min_participants)
         return found[1] if found is not None and found[0] == base else ()
 
     def _verified_line(
@@ -196,10 +194,13 @@ class CatchUp:
     ) -> tuple[Line, tuple[Key, ...]] | None:
         """The line of a base, and the peers trusted for it (none if proved); None if nothing supports it."""
         strong = links if base.is_strong else links[:-1]
-        is_after_upgrade = not links and self._has_lost_its_links
+        # An upgrade of this node's folder has deleted all links since the last model with a quorum, those of
+        # the other members, too. What they agreed on before it can only be taken on the majority's word.
+        has_lost_its_links = self._state.base.anchor != 0 and self._state.line.electors is None
+        is_after_upgrade = not links and has_lost_its_links
         if not (is_after_upgrade or _leads_to(links, strong, base)):
             return None
-        liars = self._settings.liars
+        liars = self._settings.quorum.liars
         electors = of_keys(included_in(strong[-1]), liars) if strong else None
         line = Line(base.anchor, electors, strong, None if base.is_strong or not links else links[-1])
         if links and self._is_proved(base, strong):
@@ -212,15 +213,6 @@ class CatchUp:
         trusted = self._majority(base)
         return (line, trusted) if trusted else None
 
-    @property
-    def _has_lost_its_links(self) -> bool:
-        """Whether this node's folder was upgraded since its last model with a quorum.
-
-        An upgrade deletes all links, those of the other members, too. What they agreed on before it can only
-        be taken on the word of the majority.
-        """
-        return self._state.base.anchor != 0 and self._state.line.electors is None
-
     def _is_proved(self, base: Base, strong: tuple[Link, ...]) -> bool:
         """Whether these links lead to the anchor from electors that this node knows."""
         if not strong:
@@ -228,7 +220,7 @@ class CatchUp:
         own = self._state.line.links
         if own and strong[-1].certificate.sid == own[-1].certificate.sid:
             return True  # the anchor is this node's own
-        first = self._settings.electorate
+        first = self._settings.quorum.electorate
         known = [*passed_in(self._state.line), *(() if first is None else ((0, first),))]
         return follow(strong, known) is not None
 

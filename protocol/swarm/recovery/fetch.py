@@ -106,7 +106,7 @@ class _Fetch:
         self.deadline: float | None = None
         self._key = settings.key
         self._wanted = wanted
-        self._all_s = transfer_s(size_bytes, settings.least_rate)
+        self._all_s = transfer_s(size_bytes, settings.timeouts.session.least_rate)
         self._ends_at: float | None = None
         """When the time is over in which all answers must have come; None: they are not slow."""
 
@@ -152,11 +152,11 @@ class CertificateFetch(_SessionFetch):
     """Fetch the certificate of an additive session this node was in, verify it, and add up its sums."""
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
-        dimension = settings.summed
+        dimension = settings.aggregation.summed
         order = ((sid, member, index) for member in past.members for index in range(piece_count(dimension)))
         super().__init__(past, sid, source, settings, order, WORD_BYTES * dimension * len(past.members))
         self._dimension = dimension
-        self._total = Total(settings.shares.for_group(len(past.members)), dimension, past.members)
+        self._total = Total(settings.aggregation.shares.for_group(len(past.members)), dimension, past.members)
         self._certificate: Certificate | None = None
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
@@ -196,7 +196,7 @@ class CertificateFetch(_SessionFetch):
             self.deadline = None
             result = self._total.result()
             past = self._past
-            healed = Healed(past.group, self._sid, result, past.members, self._certificate, self.source)
+            healed = Healed(past.group, result, past.members, self._certificate, self.source)
             actions.append(healed)
         return actions
 
@@ -262,7 +262,7 @@ class ResultFetch(_SessionFetch):
             return [Unbind(self._sid)]
         contributors = members_in(certificate.included, self._past.members)
         past = self._past
-        return [Healed(past.group, self._sid, result, contributors, certificate, self.source)]
+        return [Healed(past.group, result, contributors, certificate, self.source)]
 
 
 Verifier = Callable[[tuple[Link, ...]], tuple[Line, tuple[Key, ...]] | None]
@@ -273,7 +273,7 @@ class BaseFetch(_Fetch):
     """Fetch the line of a base and have `verify` check it; then fetch its pieces and check their digest."""
 
     def __init__(self, base: Base, source: Key, settings: Settings, verify: Verifier) -> None:
-        dimension = settings.dimension
+        dimension = settings.aggregation.dimension
         order = ((base.digest, b"", index) for index in range(piece_count(dimension)))
         super().__init__(settings, source, order, WORD_BYTES * dimension)
         self._base = base
@@ -339,7 +339,7 @@ class BaseFetch(_Fetch):
 
     def _finish(self, line: Line, trusted: tuple[Key, ...]) -> list[Action]:
         self.deadline = None
-        digest = base_digest(self._settings.parameters_hash, self._base.generation, self._vector)
+        digest = base_digest(self._settings.task.parameters_hash, self._base.generation, self._vector)
         if not hmac.compare_digest(digest, self._base.digest) or not np.isfinite(self._vector).all():
             self.failed = True
             return []
@@ -354,14 +354,14 @@ def check_link(link: Link, settings: Settings) -> None:
     signing.verify(group, group.coordinator)
     check_group(group, group.readys[0])
     check_step(group)
-    if group.readys[0].announce.swarm != settings.swarm:
+    if group.readys[0].announce.swarm != settings.task.swarm:
         raise RemoteProtocolError("a link of another swarm")
-    certificate, scheme = link.certificate, settings.scheme(len(members))
+    certificate, scheme = link.certificate, settings.aggregation.scheme(len(members))
     if certificate.sid != signing.session_id(group):
         raise RemoteProtocolError("a link with the certificate of another session")
     match certificate:
         case Certificate() if scheme is None:
-            check_certificate(certificate, members, settings.summed)
+            check_certificate(certificate, members, settings.aggregation.summed)
         case ResultCertificate() if scheme is not None:
             check_result(certificate, group, scheme)
         case _:

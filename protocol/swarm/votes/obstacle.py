@@ -8,14 +8,14 @@ number of missing electors that would complete one, and who they are. No decisio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from protocol.actions import Elector
 from protocol.quorum.electorate import Electorate
 from protocol.swarm.meeting import presence
 from protocol.swarm.meeting.membership import Members
-from protocol.swarm.meeting.patience import PATIENT_ROUNDS, Patience
+from protocol.swarm.meeting.patience import Patience, PatienceLeft
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Key
@@ -52,8 +52,7 @@ class Obstacle:
     `missing`: the least number of electors needed; 0 if none of the missing ones would help. `absent`: all
     missing electors; empty if any nodes suffice. `tie`: if exactly half suffice with the first elector, that
     one, and the number needed without it. `here`: how many peers that offer are here, this node included;
-    `least`: how many make a group. `failing`: how many more rounds must fail before this node is patient no
-    more; `wait_s`: if they are waits while none ends, how long each is. `amnesty_s`: as in `Settings`.
+    `least`: how many make a group.
     """
 
     stage: Stage
@@ -63,9 +62,7 @@ class Obstacle:
     tie: tuple[Elector, int] | None = None
     here: int = 0
     least: int = 0
-    failing: int = 0
-    wait_s: float | None = None
-    amnesty_s: float | None = None
+    patience: PatienceLeft = field(default_factory=PatienceLeft)
 
 
 def obstacle(
@@ -85,7 +82,7 @@ def obstacle(
     """
     found, electorate = None, state.electorate(settings)
     if not state.following and electorate is None:
-        found = _too_few(settings.min_participants, len(members.candidates) + 1)
+        found = _too_few(settings.task.min_participants, len(members.candidates) + 1)
     elif not state.following and electorate is not None:
         found = _Look(settings, state, members, patience, name, electorate, now).found()
     if not needed or (found is not None and found.stage in (Stage.WEAK, Stage.WILLING)):
@@ -128,7 +125,11 @@ class _Look:
         resigned = presence.resigned(self._state, electorate, self._members) - voters
         gone = frozenset(self._patience.gone(self._now)) - voters
         if electorate.is_quorum(voters, resigned):
-            return self._too_few_for_a_group(voters, resigned | gone)
+            nameless = _too_few(self._least, self._here)
+            if nameless is None:
+                return None
+            found = self._missing(voters, resigned | gone)
+            return replace(found, stage=Stage.TOO_FEW) if found.absent else nameless
         if electorate.is_quorum(voters, resigned | gone):
             said = [one for one in electorate.members if one in gone]
             return self._of(Stage.SAID, 0, said) if self._patience.failed_rounds else None
@@ -145,14 +146,6 @@ class _Look:
         tie = (self._elector(first), without_first) if is_tied else None
         return replace(self._of(self._stage, fewest, absent), tie=tie)
 
-    def _too_few_for_a_group(self, voters: frozenset[bytes], without: frozenset[bytes]) -> Obstacle | None:
-        """The obstacle where a quorum is here, but no group; None where a group is."""
-        nameless = _too_few(self._least, self._here)
-        if nameless is None:
-            return None
-        found = self._missing(voters, without)
-        return replace(found, stage=Stage.TOO_FEW) if found.absent else nameless
-
     def _fewest(self, voters: frozenset[bytes], without: frozenset[bytes], order: list[bytes]) -> int:
         """The least number, in this order, that makes a quorum and a group; 0 if all are too few."""
         counts = range(max(1, self._least - self._here), len(order) + 1)
@@ -166,7 +159,7 @@ class _Look:
 
     @property
     def _least(self) -> int:
-        return self._settings.min_participants
+        return self._settings.task.min_participants
 
     @property
     def _is_first(self) -> bool:
@@ -180,7 +173,7 @@ class _Look:
         is_bound = is_me or (there is not None and any(sid != RESIGNED for sid in there.open))
         if not self._is_first:
             return Elector(self._name(elector), elector, is_me, is_bound)
-        key = self._settings.pins.get(endpoint) if there is None else there.key
+        key = self._settings.contacts.pins.get(endpoint) if there is None else there.key
         return Elector(endpoint, key, is_me, is_bound)
 
     def _of(self, stage: Stage, missing: int, absent: Iterable[bytes] = ()) -> Obstacle:
@@ -192,14 +185,12 @@ class _Look:
             Whose.NAMED if self._is_first else whose,
             here=self._here,
             least=self._least,
-            failing=PATIENT_ROUNDS - self._patience.failed_rounds,
-            wait_s=self._settings.group_timeout_s if self._patience.waits(self._now) else None,
-            amnesty_s=self._settings.amnesty_s,
+            patience=self._patience.left(self._now),
         )
 
     @property
     def _stage(self) -> Stage:
-        if not self._settings.weak:
+        if not self._settings.quorum.weak:
             return Stage.NEVER
         if self._here < self._least:
             return Stage.TOO_FEW

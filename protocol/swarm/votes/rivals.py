@@ -147,7 +147,7 @@ class Rivals:
         if not group.readys:
             raise RemoteProtocolError("a rival without members")
         first = group.readys[0]
-        if first.announce.swarm != self._settings.swarm:
+        if first.announce.swarm != self._settings.task.swarm:
             raise RemoteProtocolError("a rival of another swarm")
         signing.verify(group, group.coordinator)
         check_group(group, first)

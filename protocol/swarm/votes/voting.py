@@ -39,7 +39,7 @@ class Voting:
     @property
     def longest_s(self) -> float:
         """How long a member may still be in a session that others have left (s)."""
-        return self._settings.shares_timeout_s + self._settings.sums_timeout_s
+        return self._settings.timeouts.session.shares_s + self._settings.timeouts.session.sums_s
 
     def ballot(self, group: Group) -> Ballot | None:
         """How a group on this node's base counts votes; None if it cannot make a strong base."""
@@ -68,18 +68,15 @@ class Voting:
         """Free the votes in dead sessions; resign, if this node follows and has no open vote."""
         dead = [vote for vote in self._state.votes.values() if self._is_dead(vote, now)]
         freed = [action for vote in dead for action in self.refused(vote.sid)]
-        return [*freed, *self._resign()]
-
-    def _resign(self) -> list[Action]:
         state, settings = self._state, self._settings
         electorate = state.electorate(settings)
         if not state.following or state.votes or electorate is None:
-            return []
+            return freed
         if electorate.elector_at(settings.key.public, settings.endpoint) is None:
-            return []
+            return freed
         vote = OpenVote(RESIGNED, state.base.anchor)
         self.cast(vote)
-        return [Vote(vote)]
+        return [*freed, Vote(vote)]
 
     def _is_dead(self, vote: OpenVote, now: float) -> bool:
         """Whether too few members can still release in this session, or they are no quorum of its ballot.

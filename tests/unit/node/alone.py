@@ -98,13 +98,13 @@ class Alone:
         return Base(generation, base_digest(self.parameters, generation, vector), 3, bytes([generation]) * 32)
 
 
-def ended(node, mean, members=3, contributors=None):
+def ended(node, mean, members=3, contributors=None, session=b"s" * 32):
     """Returns the end of a session on this node's base, with `members` in its group."""
     keys = parts.members(members)
     readys = (parts.ready(key, keys[0].public, base=node.state.base) for key in keys)
     there = tuple(key.public for key in keys[: contributors or members])
     group = parts.group_of(readys, keys[0])
-    return Completed(group, b"s" * 32, 1, mean, there, Certificate(b"s" * 32, ()))
+    return Completed(group, 1, mean, there, Certificate(session, ()))
 
 
 def words(node, value, weight=None):
@@ -133,6 +133,6 @@ async def step(node, number):
     offer = node.peer._contribution.offer()
     spend(node, number)
     total = offer * np.uint32(3) if offer.dtype == np.uint32 else offer.copy()
-    await node.peer._take_mean(replace(ended(node, total), sid=sid(number), round=number))
+    await node.peer._take_mean(replace(ended(node, total, session=sid(number)), round=number))
     await node.peer._history.catch_up()
     return offer

@@ -21,12 +21,13 @@ from protocol.actions import (
 from protocol.swarm.inspection import Picture
 from protocol.swarm.lateness import Behind, Slow
 from protocol.swarm.meeting.clock_skew import Skew
+from protocol.swarm.meeting.patience import PatienceLeft
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose
 from tests.parts import base
 
 STRONG, WEAK = replace(base(3), anchor=3), replace(base(4), anchor=3)
 KEYS = [bytes([number]) * 32 for number in range(6)]
-FOUND = Obstacle(Stage.PATIENT, 1, (Elector("h:1"), Elector("h:2")), Whose.LAST, failing=5)
+FOUND = Obstacle(Stage.PATIENT, 1, (Elector("h:1"), Elector("h:2")), Whose.LAST, patience=PatienceLeft(5))
 PICTURE = Picture(STRONG, FOUND, FOUND, late=(), clocks={}, set_s=0.0, left_out=(), out_by=())
 
 
@@ -47,7 +48,7 @@ def kinds(told: list[Noticed]) -> list[Note]:
 def test_an_obstacle_is_told_once_and_again_when_it_changes(notices):
     (first,) = notices.of(Waiting(), PICTURE)
     assert first.text.startswith("waiting for 1 of: h:1, h:2, who made the last model; goes on")
-    assert notices.of(Waiting(), hindered(replace(FOUND, failing=4))) == []
+    assert notices.of(Waiting(), hindered(replace(FOUND, patience=PatienceLeft(4)))) == []
     willing = hindered(replace(FOUND, stage=Stage.WILLING))
     assert kinds(notices.of(Waiting(), willing)) == [Note.WAITING]
     other = hindered(replace(FOUND, absent=FOUND.absent[:1]))

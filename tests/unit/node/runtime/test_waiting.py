@@ -18,6 +18,7 @@ from node.storage.folder_lock import HISTORY
 from node.storage.nicknames import NO_NICKNAMES
 from protocol.actions import Elector, Healed, Waiting
 from protocol.quorum.lineage import FIRST, Line
+from protocol.swarm.meeting.patience import PatienceLeft
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose
 from protocol.wire.messages import Link
 from tests import run_folders
@@ -32,7 +33,7 @@ MEANWHILE = "until they are back, models are agreed without them"
 TEXT = f"waiting for 1 of: 10.0.0.3:1, a1b2c3d4, {MADE}; {MEANWHILE}"
 HINT = "; if they are gone for good: python -m node.rejoin --out 'my runs'"
 GONE = ("10.0.0.3:1", "a1b2c3d4")
-PATIENT = Obstacle(Stage.PATIENT, 2, (A, C), Whose.STRONG, failing=5)
+PATIENT = Obstacle(Stage.PATIENT, 2, (A, C), Whose.STRONG, patience=PatienceLeft(5))
 
 
 NAMED = "who were named for the first model"
@@ -62,7 +63,12 @@ ME = Elector("h:1", is_me=True, is_bound=True)
             f"1 peer, {NAMED}",
             NEVER + HINT,
         ),
-        (Obstacle(Stage.TOO_FEW, 1, here=2, least=3, amnesty_s=9.0), "1 peer more", "1 peer more", TWO_HERE),
+        (
+            Obstacle(Stage.TOO_FEW, 1, here=2, least=3, patience=PatienceLeft(amnesty_s=9.0)),
+            "1 peer more",
+            "1 peer more",
+            TWO_HERE,
+        ),
         (
             Obstacle(Stage.TOO_FEW, 1, (A,), Whose.LAST, here=2, least=3),
             f"10.0.0.3:1, {MADE}",
@@ -84,7 +90,7 @@ def test_an_obstacle_in_words(found, who, nobody, then):
 
 
 def test_those_who_count_as_gone_and_nobody_in_words():
-    said = Obstacle(Stage.SAID, 0, (A, B), Whose.LAST, amnesty_s=60.0)
+    said = Obstacle(Stage.SAID, 0, (A, B), Whose.LAST, patience=PatienceLeft(amnesty_s=60.0))
     text = f"count as gone for good here; {ALL_SAY_SO}"
     assert waiting_text(said, NO_NICKNAMES, Path()) == f"10.0.0.3:1, a1b2c3d4 {text}"
     assert nameless(said) == f"2 peers {text}"
@@ -97,17 +103,17 @@ SILENT = "without a quorum those that are silent count as gone for good (aggrega
 
 
 @pytest.mark.parametrize(
-    ("changes", "then"),
+    ("patience", "then"),
     [
-        ({"failing": 1}, "after 1 more failed round"),
-        ({"failing": 2, "wait_s": 120.0}, "after 2 more waits of 120 s"),
-        ({"failing": 1, "wait_s": 120.0}, "after 1 more wait of 120 s"),
-        ({"failing": 0}, "30 s after the first failed round"),
-        ({"amnesty_s": 90.0}, f"after 5 more failed rounds; after 90 s {SILENT}"),
+        (PatienceLeft(1), "after 1 more failed round"),
+        (PatienceLeft(2, wait_s=120.0), "after 2 more waits of 120 s"),
+        (PatienceLeft(1, wait_s=120.0), "after 1 more wait of 120 s"),
+        (PatienceLeft(0), "30 s after the first failed round"),
+        (PatienceLeft(5, amnesty_s=90.0), f"after 5 more failed rounds; after 90 s {SILENT}"),
     ],
 )
-def test_what_follows_while_a_node_is_patient(changes, then):
-    assert nameless(replace(PATIENT, **changes)).endswith(f"; goes on without them {then}")
+def test_what_follows_while_a_node_is_patient(patience, then):
+    assert nameless(replace(PATIENT, patience=patience)).endswith(f"; goes on without them {then}")
 
 
 def test_many_electors_are_counted_and_the_first_of_a_tie_is_named():
@@ -168,7 +174,6 @@ async def test_one_that_was_fetched_is_told_of_too(alone):
     made = ended(node, words(node, 0.5))
     fetched = (
         made.group,
-        made.sid,
         made.result,
         made.contributors,
         made.certificate,

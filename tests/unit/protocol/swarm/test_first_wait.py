@@ -67,7 +67,7 @@ def test_after_the_first_group_a_round_without_one_ends_at_t_group():
 
 
 def left(wires: Wires) -> int:
-    return wires[wires.keys[0]].picture().obstacle.failing
+    return wires[wires.keys[0]].picture().obstacle.patience.rounds
 
 
 def test_waits_count_for_the_patience_and_the_next_ready_says_so():
@@ -75,7 +75,10 @@ def test_waits_count_for_the_patience_and_the_next_ready_says_so():
     named = tuple(endpoint(key) for key in members(7))
     wires = Wires(members(7)[:3], electorate=of_names(named), seeds=named, wait_s=math.inf)
     wires.open().tick(6.0).offer()
-    assert (left(wires), wires[wires.keys[0]].picture().obstacle.wait_s) == (PATIENT_ROUNDS, T_GROUP_S)
+    assert (left(wires), wires[wires.keys[0]].picture().obstacle.patience.wait_s) == (
+        PATIENT_ROUNDS,
+        T_GROUP_S,
+    )
     for _ in range(PATIENT_ROUNDS - 1):
         wires.tick(T_GROUP_S)
     assert left(wires) == 1

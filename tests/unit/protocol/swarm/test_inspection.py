@@ -1,6 +1,6 @@
 """The peers that a node knows, in words for its owner: all possible states of contact."""
 
-from protocol.swarm.inspection import Contact, KnownPeer
+from protocol.swarm.inspection import Contact, KnownPeer, Remarks
 from protocol.swarm.meeting.discovery import OTHER_SWARM, UNDER_TLS
 from protocol.swarm.meeting.membership import REMEMBERED_ROUNDS
 from protocol.swarm.node import Node
@@ -40,11 +40,15 @@ def seen(node: Node) -> dict[str, Contact]:
     return {found.endpoint: found.contact for found in node.known_peers}
 
 
+def reasons(node: Node) -> list[tuple[Contact, str]]:
+    return [(found.contact, found.remarks.why) for found in node.known_peers]
+
+
 def test_before_anybody_answers_nobody_was_met():
     node, _ = opened()
 
     assert node.known_peers == tuple(
-        KnownPeer(end, None, Contact.NOT_MET, None, False, False, "") for end in sorted((TWO, THREE))
+        KnownPeer(end, None, Contact.NOT_MET, None, False, False, Remarks()) for end in sorted((TWO, THREE))
     )
 
 
@@ -53,7 +57,7 @@ def test_who_said_hello_is_reachable_and_has_told_its_sums():
     heard(node, hello(KEYS[1], base=base(3), following=True), NOW)
     first = node.known_peers[0]
 
-    assert first == KnownPeer(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, "")
+    assert first == KnownPeer(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, Remarks())
     assert seen(node)[THREE] is Contact.NOT_MET
 
 
@@ -63,10 +67,10 @@ def test_who_can_not_be_reached_any_more_says_why_until_it_is_heard_again():
     node.unreachable(TWO, "connection refused", NOW + 1)
 
     assert node.known_peers[0] == KnownPeer(
-        TWO, KEYS[1].public, Contact.UNREACHABLE, 0, False, False, "connection refused"
+        TWO, KEYS[1].public, Contact.UNREACHABLE, 0, False, False, Remarks("connection refused")
     )
     heard(node, hello(KEYS[1], counter=COUNTER + 2000), NOW + 2)
-    assert (node.known_peers[0].contact, node.known_peers[0].why) == (Contact.REACHABLE, "")
+    assert (node.known_peers[0].contact, node.known_peers[0].remarks.why) == (Contact.REACHABLE, "")
 
 
 def test_one_that_left_and_is_back_with_another_tls_says_so():
@@ -76,7 +80,7 @@ def test_one_that_left_and_is_back_with_another_tls_says_so():
     assert seen(node)[TWO] is Contact.LEFT
     node.look_again(NOW)
     node.unreachable(TWO, UNDER_TLS, NOW)
-    assert [(found.contact, found.why) for found in node.known_peers] == [(Contact.UNREACHABLE, UNDER_TLS)]
+    assert reasons(node) == [(Contact.UNREACHABLE, UNDER_TLS)]
 
 
 def test_a_member_that_nobody_greeted_has_no_reason():
@@ -84,7 +88,7 @@ def test_a_member_that_nobody_greeted_has_no_reason():
     heard(node, hello(KEYS[3]), NOW)
     node._members.suspect(KEYS[3].public)
 
-    assert [(found.contact, found.why) for found in node.known_peers] == [(Contact.UNREACHABLE, "")]
+    assert reasons(node) == [(Contact.UNREACHABLE, "")]
 
 
 def test_who_was_not_heard_for_long_is_silent():
@@ -101,13 +105,13 @@ def test_a_refusal_is_shown_with_its_reason():
     heard(node, Refused(asked.nonce, OTHER_SWARM, PARAMETERS), NOW)
     (refusing,) = (found for found in node.known_peers if found.endpoint == TWO)
 
-    assert (refusing.contact, refusing.why) == (Contact.REFUSES, OTHER_SWARM)
+    assert (refusing.contact, refusing.remarks.why) == (Contact.REFUSES, OTHER_SWARM)
 
 
 def test_the_tracker_comes_first_of_those_that_are_no_members():
     node, actions = opened(seeds=(), tracker=TRACKER)
     node.unreachable(TRACKER, "connection refused", NOW)
-    assert [(found.contact, found.is_tracker, found.why) for found in node.known_peers] == [
+    assert [(found.contact, found.is_tracker, found.remarks.why) for found in node.known_peers] == [
         (Contact.UNREACHABLE, True, "connection refused")
     ]
 

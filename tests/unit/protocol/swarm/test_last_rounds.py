@@ -110,7 +110,7 @@ def test_a_round_without_an_offer_ends_after_t_group():
 
 
 def test_the_session_wakes_when_t_group_is_over():
-    one = node(ONE, seeds=(), group_timeout_s=3.0)
+    one = node(ONE, seeds=(), group_s=3.0)
     one.open(NOW)
     one.follow(NOW)
 

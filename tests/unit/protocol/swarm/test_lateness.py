@@ -90,7 +90,7 @@ def test_a_node_shows_who_is_slow_in_sums():
     assert [(one.endpoint, one.sums) for one in told] == [(slow, 3)]
     assert told[0].mean_s == pytest.approx(3.0, abs=0.1)
     (found,) = (peer for peer in wires[KEYS[0]].known_peers if peer.endpoint == slow)
-    assert found.late == told
+    assert found.remarks.late == told
 
 
 def test_a_coordinator_alone_waits_for_readys():

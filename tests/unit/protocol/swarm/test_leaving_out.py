@@ -354,7 +354,7 @@ def test_a_coordinator_that_does_not_listen_is_left_for_another_one():
     wires.dropped = lambda sender, to, message: (
         withholds(silent)(sender, to, message) or (to == endpoint(deaf) and isinstance(message, LeftOut))
     )
-    wires[deaf]._settings.__dict__["leave_out"] = 0
+    wires[deaf]._settings.task.__dict__["leave_out"] = 0
     wires.steps(2)
     for _ in range(4):
         wires.steps(6)  # the next coordinator waits 5 s for those that did not come

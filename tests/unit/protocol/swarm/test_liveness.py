@@ -63,11 +63,11 @@ def test_the_ready_that_made_the_group_ends_no_session():
 
 def test_the_group_is_waited_for_while_others_may_still_be_in_a_session():
     """A member with all sums is READY again while the others' T_shares and T_sums run."""
-    two = node(TWO, seeds=(), group_timeout_s=120.0)
+    two = node(TWO, seeds=(), group_s=120.0)
     for _ in range(3):
         two._seeker._group_pace.observe(0.1)
     two.offer(VECTOR, rand(0), NOW)
-    assert two._seeker.offer.deadline == NOW + 15.0 + 15.0
+    assert two._seeker.offer.wait.deadline == NOW + 15.0 + 15.0
 
 
 def holding_three() -> Matchmaker:

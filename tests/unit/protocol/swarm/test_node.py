@@ -234,7 +234,7 @@ def test_bulk_that_is_on_its_way_has_time_of_its_own_and_the_transport_knows_how
     assert one.bulk_s > 15.0
     for key in (TWO, THREE):
         one.arriving(key.public, NOW)
-    message = one._machine._sealed(TWO.public, bytes(32)).at(0)
+    message = Share(one._machine.sid, ONE.public, TWO.public, 0, b"")
     assert one.runs(message)
     assert one.tick(one.deadline) is not None
     assert one._machine is not None
@@ -557,6 +557,20 @@ def test_who_catches_a_member_shows_the_proof_to_the_others_and_they_pass_it_on(
     assert outbox(actions, endpoint(KEYS[3])) == [message]
     assert TWO.public in wires[THREE]._state.banned
     assert heard(wires[THREE], message, NOW) == [], "once"
+
+
+def test_who_is_in_the_session_is_shown_the_proof_even_if_it_seems_to_be_away():
+    """It hears the liar, and it would blame the member that ends the session for the lie."""
+    wires, sums = swarm(), []
+    wires.dropped = lambda _from, to, m: isinstance(m, Sum) and (sums.append(m) or True)
+    wires.offer()
+    mine = next(message for message in sums if message.sender == TWO.public and message.index == 0)
+    heard(wires[ONE], mine, NOW)
+    wires[ONE]._members.suspect(THREE.public)
+    assert THREE.public not in wires[ONE]._members.live
+    actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+    shown = {send.to: send.messages for send in actions if isinstance(send, Send)}
+    assert {to: type(only_one) for to, (only_one,) in shown.items()} == {endpoint(THREE): Equivocation}
 
 
 def test_a_proof_against_a_key_that_is_no_member_changes_nothing():

@@ -323,7 +323,7 @@ def test_a_machine_that_has_not_started_has_no_keys_to_go_on_with():
     with pytest.raises(LocalProtocolError, match="no further step"):
         fresh.following(machine.participant)
     with pytest.raises(LocalProtocolError, match="has not started"):
-        fresh.tick(machine.participant.shares_timeout_s) if fresh.deadline else fresh._joining
+        fresh.tick(machine.participant.timeouts.shares_s) if fresh.deadline else fresh._joining
     assert codec.decode(codec.encode(held[0]).join()) == held[0]
 
 

@@ -48,11 +48,11 @@ def test_two_whose_link_may_be_cut_go_first_if_both_are_here():
 )
 def test_one_bulk_message_may_take_as_long_as_all_of_its_step(changes, vectors):
     own = settings(members(1)[0], least_rate=1.0, **changes)
-    assert own.bulk_s == 15.0 + 2 * vectors * 4 * own.summed
+    assert own.bulk_s == 15.0 + 2 * vectors * 4 * own.aggregation.summed
     group_of_four = group(members(4))
     paces = PhasePaces(15.0, 20.0)
     made = machine_for(group_of_four, ephemeral(members(1)[0]), own, paces, None)
-    assert made.participant.least_rate == 1.0
+    assert made.participant.timeouts.least_rate == 1.0
 
 
 def test_views_have_longer_than_sums_where_sums_are_fast():
@@ -66,4 +66,4 @@ def test_views_have_longer_than_sums_where_sums_are_fast():
         for masked in (None, MASKED)
     ]
 
-    assert [participant.sums_timeout_s for participant in found] == [pytest.approx(5.0), pytest.approx(7.5)]
+    assert [participant.timeouts.sums_s for participant in found] == [pytest.approx(5.0), pytest.approx(7.5)]

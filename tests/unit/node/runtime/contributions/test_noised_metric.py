@@ -209,7 +209,7 @@ async def test_a_vote_charges_the_counts_of_the_next_step_once(alone):
     spend(node, 2)
     voted(node, 2)
     words = node.peer._contribution.offer()
-    await node.peer._take_mean(replace(ended(node, words * np.uint32(3)), sid=sid(2), round=2))
+    await node.peer._take_mean(replace(ended(node, words * np.uint32(3), session=sid(2)), round=2))
     assert node.state.base.generation == 2
     assert (node.state.offers, charged(node)) == (3, 1), "before there is an offer"
     assert offered(node, 3).any()

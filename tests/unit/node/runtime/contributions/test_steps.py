@@ -78,7 +78,7 @@ async def test_a_certificate_gives_the_step_that_the_sum_gave_the_others(alone):
     node = alone(MECHANISM)
     words = np.arange(node.prepared.offered, dtype=np.uint32)
     proof = ended(node, words)
-    made = (proof.group, proof.sid, words, proof.contributors, proof.certificate)
+    made = (proof.group, words, proof.contributors, proof.certificate)
     healed = Healed(*made, proof.contributors[0])
     one = node.peer._contribution.following(node.state.base, node.state.base_vector, proof)
     other = node.peer._contribution.following(node.state.base, node.state.base_vector, healed)

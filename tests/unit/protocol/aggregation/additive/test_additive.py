@@ -10,6 +10,7 @@ from protocol.aggregation.additive.machine import Additive, Phase
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.equivocation import caught
 from protocol.aggregation.lacking import GRACE_S
+from protocol.aggregation.participant import SessionTimeouts
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
 from protocol.quorum.electorate import ballot_of
@@ -243,7 +244,7 @@ TAKES_S = 2 * (2 * 4 * 5) / RATE
 
 
 def at_rate(machine: Additive) -> Additive:
-    machine.participant = replace(machine.participant, least_rate=RATE)
+    machine.participant = replace(machine.participant, timeouts=SessionTimeouts(15.0, 10.0, RATE))
     return machine
 
 

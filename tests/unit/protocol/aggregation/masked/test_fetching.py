@@ -2,7 +2,7 @@
 
 from protocol.actions import Send
 from protocol.aggregation.masked.fetching import PATIENCE_S, WINDOW, Pull
-from protocol.aggregation.participant import Participant
+from protocol.aggregation.participant import Participant, SessionTimeouts
 from protocol.vectors.pieces import PIECE_BYTES
 from tests import parts
 
@@ -17,7 +17,7 @@ TAKES_S = 2 * WINDOW * PIECE_BYTES / RATE
 
 def pull() -> Pull:
     group, own = parts.group(parts.members(3)), parts.ephemeral(KEY)
-    participant = Participant(group, 1, KEY, own, 5, 15.0, 15.0, least_rate=RATE)
+    participant = Participant(group, 1, KEY, own, 5, SessionTimeouts(15.0, 15.0, RATE))
     return Pull(participant, CHUNKS, [key.public for key in OTHERS])
 
 

@@ -75,7 +75,8 @@ def test_the_totals_of_a_reducer_wait_in_a_queue_without_memory_of_their_own():
 
 def test_a_view_goes_on_once_for_bulk_that_is_on_its_way():
     here = machine(REDUCERS)
-    here.participant = replace(here.participant, least_rate=1.0)
+    timeouts = replace(here.participant.timeouts, least_rate=1.0)
+    here.participant = replace(here.participant, timeouts=timeouts)
     here.arriving(FIRST)  # nothing waits for bulk before the vector is masked
     begin(here, real_messages(REDUCERS))
     for key in OTHERS:

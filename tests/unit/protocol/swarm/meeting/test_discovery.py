@@ -7,7 +7,14 @@ import pytest
 from protocol.actions import Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting import discovery
-from protocol.swarm.meeting.discovery import ANNOUNCE_EVERY_S, GREETED_FOR_S, JOIN_S, OTHER_SWARM, Discovery
+from protocol.swarm.meeting.discovery import (
+    ANNOUNCE_EVERY_S,
+    GREETED_FOR_S,
+    JOIN_S,
+    OTHER_SWARM,
+    Discovery,
+    Retry,
+)
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
 from protocol.wire.messages import Announce, Hello, Refused, Roster
 from tests.parts import (
@@ -122,7 +129,7 @@ def test_an_endpoint_that_does_not_answer_is_greeted_again_later_each_time():
     waits = []
     for _ in range(12):
         found.unreachable(TWO, NOW, "refused")
-        waits.append(found._greetings[TWO].retry_at - NOW)
+        waits.append(found._greetings[TWO].retry.at - NOW)
     assert waits == sorted(waits)
     assert (waits[0], waits[-1]) == pytest.approx((0.1, 4.0))
 
@@ -138,7 +145,7 @@ def test_who_is_silent_is_greeted_again_though_no_link_broke_but_not_who_left_no
     silent_at = NOW + 1 + ANNOUNCE_LIFETIME_S
     say(found, hello(KEYS[2], leaving=True, counter=COUNTER + 1), NOW + 2)
     greeting = found.greetings[TRACKER]
-    greeting.answered, greeting.retry_at, greeting.since = True, None, NOW + 1
+    greeting.answered, greeting.retry, greeting.since = True, Retry(), NOW + 1
     assert outbox(found.tick(silent_at - 0.1), TWO) == []
     actions = found.tick(silent_at + 2)
     assert [action.to for action in actions if isinstance(action, Send)] == [TWO]
@@ -169,7 +176,7 @@ def test_who_has_left_is_not_greeted_again():
     say(found, hello(KEYS[1], leaving=True), NOW)
 
     assert found.unreachable(TWO, NOW, "refused") == []
-    assert found._greetings[TWO].retry_at is None
+    assert found._greetings[TWO].retry.at is None
     never_greeted = introduced(seeds=())
     say(never_greeted, hello(KEYS[1], leaving=True), NOW)
     assert never_greeted.unreachable(TWO, NOW, "refused") == []
@@ -207,7 +214,7 @@ def test_who_has_left_is_looked_for_once_when_somebody_of_another_version_has_di
     assert found.look_again(NOW) == [], "one try is under way"
 
     assert found.unreachable(TWO, NOW, "refused") == []
-    assert (found._greetings[TWO].retry_at, found.awaited()) == (None, (THREE,))
+    assert (found._greetings[TWO].retry.at, found.awaited()) == (None, (THREE,))
     assert [action.to for action in found.look_again(NOW)] == [TWO]
     assert notices(found.unreachable(TWO, NOW, OLDER)) == [(Note.OTHER_VERSION, TWO)]
     assert found.other_versions == {TWO: OLDER}
@@ -242,7 +249,7 @@ def test_one_that_left_is_not_taken_for_one_with_another_tls_unless_somebody_has
     assert found.unreachable(TWO, NOW + 2 * JOIN_S, plain) == []
     assert found._greetings[TWO].other_tls, "it still is, however long ago it dialled"
     assert found.unreachable(TWO, NOW + 2 * JOIN_S, "refused") == []
-    assert found._greetings[TWO].retry_at is None
+    assert found._greetings[TWO].retry.at is None
 
 
 def test_the_number_of_greetings_is_limited_and_those_at_hand_go_on(monkeypatch):

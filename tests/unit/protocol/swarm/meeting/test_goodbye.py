@@ -31,7 +31,7 @@ def told(wires: Wires, kind: Note) -> list[tuple[str, Notice]]:
 
 def contact_of_two(wires: Wires):
     (found,) = (each for each in wires[ONE].known_peers if each.endpoint == endpoint(TWO))
-    return found.contact, found.parting
+    return found.contact, found.remarks.parting
 
 
 @pytest.mark.parametrize("why", [*Parting, None])

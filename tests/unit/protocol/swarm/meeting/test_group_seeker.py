@@ -72,7 +72,7 @@ def test_an_offer_waits_for_t_group():
 
 
 def test_an_offer_waits_for_others_that_may_still_be_in_a_session_within_the_cap():
-    found = seeking(group_timeout_s=20.0)
+    found = seeking(group_s=20.0)
     for _ in range(3):
         found.begin(vector(0), rand(0), 0.0, NOW)
         found.ask(COORDINATOR, NOW)
@@ -88,7 +88,7 @@ def test_an_offer_waits_for_others_that_may_still_be_in_a_session_within_the_cap
 
 @pytest.mark.parametrize(("trained_s", "waits_s"), [(2.0, 10.0), (8.0, 16.0), (15.0, 20.0)])
 def test_an_offer_waits_for_others_that_train_for_twice_as_long_within_the_cap(trained_s, waits_s):
-    found = seeking(group_timeout_s=20.0)
+    found = seeking(group_s=20.0)
     for _ in range(3):
         found.begin(vector(0), rand(0), 0.0, NOW)
         found.ask(COORDINATOR, NOW)

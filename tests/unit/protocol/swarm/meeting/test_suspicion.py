@@ -347,6 +347,17 @@ def test_who_is_in_two_groups_at_once_gets_a_strike_if_anybody_does():
     assert (one.left_out, lengths(one)) == ((SILENT,), 1)
     one.in_two([SILENT], NOW)
     assert lengths(one) == BASE
+
+
+def test_who_is_in_two_groups_at_once_while_it_is_left_out_gets_no_further_strike():
+    one = fails(fails(suspicion(), SILENT), SILENT)
+    works(one, OTHER)
+    one.in_two([SILENT], NOW)
+    assert one.strikes(SILENT) == LEFT_OUT_FROM
+    assert lengths(one) == BASE, "its time begins again"
+
+
+def test_a_node_that_leaves_nobody_out_gives_no_strike_for_two_groups_either():
     nobody = suspicion(leave_out=0)
     nobody.in_two([SILENT], NOW)
     assert nobody.left_out == ()

@@ -11,9 +11,11 @@ import pytest
 from protocol.actions import Completed, Failed, Healed, Keep, OpenVote, Send, Vote
 from protocol.aggregation.masked.release import release_digest
 from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.aggregation.participant import SessionTimeouts
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.node import Node
+from protocol.swarm.node_state import Timeouts
 from protocol.swarm.votes.late_finish import AGAIN_S, LateFinish, LateFinishes
 from protocol.wire.masked_messages import Release, ResultCertificate
 from protocol.wire.messages import Sum
@@ -207,10 +209,11 @@ def test_a_sum_is_given_again_once_its_bulk_had_the_time_and_not_while_its_sessi
     """A slow member once had each sum three times on its way, and the next session waited for them."""
     wires = summed()
     late = finishing(wires)
-    late._settings = replace(late._settings, least_rate=1.0)
+    timeouts = Timeouts(1.0, SessionTimeouts(1.0, 1.0, least_rate=1.0))
+    late._settings = replace(late._settings, timeouts=timeouts)
     assert late.give(showing(wires, TWO), True, NOW) == []
     assert late.give(showing(wires, TWO), False, NOW) != []
-    again_s = AGAIN_S + 2 * 4 * late._settings.summed * (len(late._members) - 1)
+    again_s = AGAIN_S + 2 * 4 * late._settings.aggregation.summed * (len(late._members) - 1)
     assert late.give(showing(wires, TWO), False, NOW + again_s - 0.1) == []
     assert late.give(showing(wires, TWO), False, NOW + again_s) != []
 

@@ -79,7 +79,7 @@ def test_the_smallest_number_that_makes_a_quorum_and_all_that_are_missing():
     found = Place(KEYS[:7]).hear(KEYS[1], KEYS[8]).look()
     absent = tuple(Elector(*short(key), key.public) for key in KEYS[2:7])
     assert (found.missing, found.absent, found.whose) == (3, absent, Whose.LAST)
-    assert (found.stage, found.failing, found.tie) == (Stage.PATIENT, PATIENT_ROUNDS, None)
+    assert (found.stage, found.patience.rounds, found.tie) == (Stage.PATIENT, PATIENT_ROUNDS, None)
 
 
 def test_an_elector_that_is_known_is_named_by_its_endpoint():
@@ -172,7 +172,7 @@ def test_what_comes_of_it():
 
     def outlook(place):
         found = place.look()
-        return found.stage, found.failing, found.whose
+        return found.stage, found.patience.rounds, found.whose
 
     assert outlook(five()) == (Stage.PATIENT, PATIENT_ROUNDS, Whose.LAST)
     assert outlook(five().fail(4)) == (Stage.PATIENT, 1, Whose.LAST)
@@ -180,7 +180,7 @@ def test_what_comes_of_it():
     assert outlook(five().fail(PATIENT_ROUNDS, PATIENT_S)) == (Stage.WILLING, 0, Whose.LAST)
     assert outlook(five(held=WEAK)) == (Stage.WEAK, PATIENT_ROUNDS, Whose.STRONG)
     assert outlook(five(weak=False)) == (Stage.NEVER, PATIENT_ROUNDS, Whose.LAST)
-    assert five(amnesty_s=90.0).look().amnesty_s == 90.0
+    assert five(amnesty_s=90.0).look().patience.amnesty_s == 90.0
 
 
 def test_too_few_for_a_group_wait_for_more_whatever_else_follows():
@@ -284,7 +284,7 @@ def test_who_made_the_base_is_named_by_where_it_listened_also_when_it_was_not_he
 
 
 def test_an_amnesty_is_told_as_the_owners_word_is():
-    wires = five_named(3, amnesty_s=60.0, group_timeout_s=5.0)
+    wires = five_named(3, amnesty_s=60.0, group_s=5.0)
     for node in wires.nodes.values():
         node._patience.gone(wires.now - 60.0)  # for so long there was no quorum
     wires.offer()
