@@ -22,7 +22,7 @@ from protocol.wire import codec
 from protocol.wire.messages import Key, Message
 from scenarios.simulator.hosts import Host
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import Crash, Plan
+from scenarios.simulator.plans import Plan
 from scenarios.simulator.rules import Rules
 from scenarios.simulator.tracker import SimulatedTracker
 
@@ -139,16 +139,13 @@ class Network:
         sender.sends += 1
         for crash in self.plan.conditions.crashes:
             if crash.peer == sender.index and crash.at_send == sender.sends:
-                self._crash(sender, crash)
+                self.end(sender)
+                if crash.back_after_s is None:
+                    sender.gone = True
+                else:
+                    self.after(crash.back_after_s, sender, sender.start)
                 return True
         return False
-
-    def _crash(self, host: Host, crash: Crash) -> None:
-        self.end(host)
-        if crash.back_after_s is None:
-            host.gone = True
-        else:
-            self.after(crash.back_after_s, host, host.start)
 
     def end(self, host: Host) -> None:
         """End a process and break its links; the peers at the other ends notice it if the plan allows."""

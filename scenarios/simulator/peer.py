@@ -219,8 +219,13 @@ class SimulatedPeer(Host):
                 self.send_all(endpoint, action.messages)
             case RaiseEpoch() | Spend() | Vote() | Unbind() | Keep():
                 self._store(action)
-            case Completed() | Failed():
-                self._take_result(action)
+            case Completed():
+                self._take_mean(action)
+                self._end_round(action.round, action.sid, None)
+            case Failed():
+                if self.network.plan.reuse_offers:
+                    self.disk.fresh, self.disk.spent = self._offered, ()
+                self._end_round(action.round, action.sid, action.reason)
             case Healed():
                 self._take_mean(action)
             case Adopted():
@@ -262,15 +267,6 @@ class SimulatedPeer(Host):
             rules.violated(f"peer {self.index} gave up: {action.text}")
         self._save()
         rules.accused(self.index, self.network.index_of(action.sender), action)
-
-    def _take_result(self, action: Completed | Failed) -> None:
-        if isinstance(action, Completed):
-            self._take_mean(action)
-            self._end_round(action.round, action.sid, None)
-            return
-        if self.network.plan.reuse_offers:
-            self.disk.fresh, self.disk.spent = self._offered, ()
-        self._end_round(action.round, action.sid, action.reason)
 
     def _take_mean(self, action: Completed | Healed) -> None:
         """Compute the base that follows from a session's mean; store it with its certificate."""

@@ -119,10 +119,15 @@ class Rules:
         whole = [offer for offer in offers if offer is not None]
         if len(whole) < len(members):
             self.violated(f"peer {peer} holds the mean of a session without every member's offer")
-        if not self._liars.intersection(member for member, _ in whole):
-            self._right_mean(peer, proof, whole)
-        elif self._is_masked(len(proof.group.readys)):
-            self._same_mean(peer, proof)
+        is_honest = not self._liars.intersection(member for member, _ in whole)
+        if is_honest or self._is_masked(len(proof.group.readys)):
+            mean = proof.result.tobytes()
+            if self._means.setdefault(proof.sid, mean) != mean:
+                self.violated(f"peer {peer} holds another mean of a session than a second member")
+        if is_honest:
+            exact = np.mean([self.offered(*offer) for offer in whole], axis=0)
+            if np.abs(np.append(exact, np.full(self._plan.slots, SLOT)) - proof.result).max() > TOLERANCE:
+                self.violated(f"peer {peer} holds a mean that is not the members' mean")
 
     def _is_masked(self, members: int) -> bool:
         return self._plan.masked is not None and members >= LEAST_MEMBERS
@@ -137,33 +142,18 @@ class Rules:
         if len(proof.contributors) < least:
             self.violated(f"peer {peer} holds the mean of {len(proof.contributors)} of {members}")
 
-    def _same_mean(self, peer: int, proof: Completed | Healed) -> None:
-        mean = proof.result.tobytes()
-        if self._means.setdefault(proof.sid, mean) != mean:
-            self.violated(f"peer {peer} holds another mean of a session than a second member")
-
-    def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
-        self._same_mean(peer, proof)
-        exact = np.mean([self.offered(*offer) for offer in offers], axis=0)
-        if np.abs(np.append(exact, np.full(self._plan.slots, SLOT)) - proof.result).max() > TOLERANCE:
-            self.violated(f"peer {peer} holds a mean that is not the members' mean")
-
     # -- masked sessions: all sent messages --------------------------------------------------------
 
     def saw(self, peer: int, message: Message) -> None:
         """Check a message that a peer sends."""
         match message:
             case Ack(vote=vote):
-                self._acknowledged(peer, vote)
+                acks = self._acks.setdefault(vote.sid, {})
+                if acks.setdefault(vote.sender, vote) != vote and peer not in self._liars:
+                    self.violated(f"peer {peer} acknowledges two totals in one session")
+                acks[vote.sender] = vote
             case Release(head=head) if peer not in self._liars:
                 self._released(peer, head, len(message.shares))
-
-    def _acknowledged(self, peer: int, vote: AckVote) -> None:
-        acks = self._acks.setdefault(vote.sid, {})
-        known = acks.setdefault(vote.sender, vote)
-        if known != vote and peer not in self._liars:
-            self.violated(f"peer {peer} acknowledges two totals in one session")
-        acks[vote.sender] = vote
 
     def _released(self, peer: int, head: ReleaseHead, members: int) -> None:
         releases = self._releases.setdefault(head.sid, {})

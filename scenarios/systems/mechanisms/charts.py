@@ -112,12 +112,14 @@ def truth(sweep: Sweep) -> Chart:
     places = {title: end if math.isnan(epsilon) else epsilon for title, epsilon in known.items()}
     rails = [_rail(title, place) for title, place in places.items()]
     dots = [_dots(sweep, arms, places, protects) for protects in _UNITS]
+    line = level(f"stated: {TOLD_AT}", 0.0, [TOLD_AT] * len(arms))
+    stated = {**line, "y": [*arms], "showlegend": False, "hoverinfo": "skip"}
     return Chart(
         "truth",
         f"What is proved where {TOLD_AT} is stated",
         f"Colours and hollow points as above. The dashed line is {TOLD_AT}, which all of them state: points "
         "to its right spend more than they say, at the same delta, over the whole run.",
-        tuple([_stated_line([*arms]), *rails, *(trace for trace in dots if trace["x"])] if arms else ()),
+        tuple([stated, *rails, *(trace for trace in dots if trace["x"])] if arms else ()),
         {
             "xaxis": {**_powers("proved epsilon", end / 30), "range": [0, math.log10(end) + 0.3]},
             "yaxis": {"categoryorder": "array", "categoryarray": [*arms][::-1], "type": "category"},
@@ -167,15 +169,6 @@ def _rail(title: str, end: float) -> Json:
         "x": [TOLD_AT, end],
         "y": [title, title],
         "line": {"color": "var(--faint)", "width": 2},
-        "showlegend": False,
-        "hoverinfo": "skip",
-    }
-
-
-def _stated_line(names: list[str]) -> Json:
-    return {
-        **level(f"stated: {TOLD_AT}", 0.0, [TOLD_AT] * len(names)),
-        "y": names,
         "showlegend": False,
         "hoverinfo": "skip",
     }

@@ -270,9 +270,18 @@ def tables(results: SwarmResults) -> tuple[Table, ...]:
     """A row for each peer, then what the swarm is compared with."""
     name = METRIC_NAMES[results.metric]
     headings = ("peer", "rounds", "aggregated", "fallbacks", name, "model", "MB sent", "seconds")
+    alone, pooled = results.baselines.alone, results.baselines.pooled
+    said = partial(value_text, results.metric)
+    rows_mean = f"{mean([curve.rows for curve in alone]):.0f} on average"
+    comparison = (
+        ("together, as a swarm", rows_mean, said(results.together)),
+        ("alone, mean of the peers", rows_mean, said(results.alone)),
+        ("on pooled data", str(pooled.rows), said(results.pooled)),
+        (f"not at all: {BASE_RATE}", "0", said(results.guessing)),
+    )
     return (
         Table("Peers", headings, tuple(_peer_row(peer) for peer in results.peers)),
-        Table(f"Test {name}", ("trained", "rows", name), _comparison(results)),
+        Table(f"Test {name}", ("trained", "rows", name), comparison),
         *unlike(results),
         *privacy.tables(results),
     )
@@ -313,18 +322,6 @@ def _peer_row(peer: PeerRun) -> tuple[str, ...]:
         summary.base_digest[:10],
         f"{summary.bytes_sent / MEGABYTE:.2f}",
         f"{summary.seconds:.1f}",
-    )
-
-
-def _comparison(results: SwarmResults) -> tuple[tuple[str, ...], ...]:
-    alone, pooled = results.baselines.alone, results.baselines.pooled
-    said = partial(value_text, results.metric)
-    rows_mean = f"{mean([curve.rows for curve in alone]):.0f} on average"
-    return (
-        ("together, as a swarm", rows_mean, said(results.together)),
-        ("alone, mean of the peers", rows_mean, said(results.alone)),
-        ("on pooled data", str(pooled.rows), said(results.pooled)),
-        (f"not at all: {BASE_RATE}", "0", said(results.guessing)),
     )
 
 
