@@ -58,10 +58,19 @@ from protocol.wire.messages import (
 )
 from scenarios.simulator.hosts import Host
 from scenarios.simulator.plans import Leave
-from scenarios.simulator.rules import SLOT, Outcome
+from scenarios.simulator.rules import SLOT, Outcome, Units
 from scenarios.simulator.wires import Wires
 
 PARAMETERS = '{"simulated":true}'
+
+
+@dataclass
+class LearnedUnits:
+    """The units that a peer learned, numbered: how many, those not yet spent, those spent since its base."""
+
+    count: int = 0
+    fresh: Units = ()
+    spent: Units = ()
 
 
 @dataclass
@@ -70,9 +79,7 @@ class Disk:
 
     state: NodeState
     bases: dict[bytes, Floats]
-    fresh: tuple[int, ...] = ()
-    spent: tuple[int, ...] = ()
-    learned: int = 0
+    units: LearnedUnits = field(default_factory=LearnedUnits)
     sums: dict[tuple[Sid, Key, int], bytes] = field(default_factory=dict)
     certificates: dict[Sid, tuple[Group, Base, Certificate | ResultCertificate]] = field(default_factory=dict)
     lines: dict[bytes, Line] = field(default_factory=dict)
@@ -87,7 +94,7 @@ class SimulatedPeer(Host):
         vector = np.zeros(network.plan.dimension, dtype="<f4")
         base = Base(0, base_digest(signing.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
         self.disk = Disk(NodeState(0, base, None, {}), {base.digest: vector})
-        self._offered: tuple[int, ...] = ()
+        self._offered: Units = ()
         self._progress_at = 0.0
         self._follows_from = dict(network.plan.follows).get(index, math.inf)
         self._train_s = dict(network.plan.own_train_s).get(index, network.plan.train_s)
@@ -199,10 +206,11 @@ class SimulatedPeer(Host):
         if self._is_over():
             self._train()
             return
-        if not (self.network.plan.reuse_offers and self.disk.fresh):
-            self.disk.fresh += (self.disk.learned,)
-            self.disk.learned += 1
-        self._offered = self.disk.fresh
+        units = self.disk.units
+        if not (self.network.plan.reuse_offers and units.fresh):
+            units.fresh += (units.count,)
+            units.count += 1
+        self._offered = units.fresh
         vector = self.network.rules.offered(self.index, self._offered).astype("<f4")
         offer = np.append(vector, np.full(self.network.plan.slots, SLOT, "<f4"))
         self.carry_out(self.node.offer(offer, self.network.random.randbytes(32), self.network.now))
@@ -224,7 +232,7 @@ class SimulatedPeer(Host):
                 self._end_round(action.round, action.sid, None)
             case Failed():
                 if self.network.plan.reuse_offers:
-                    self.disk.fresh, self.disk.spent = self._offered, ()
+                    self.disk.units.fresh, self.disk.units.spent = self._offered, ()
                 self._end_round(action.round, action.sid, action.reason)
             case Healed():
                 self._take_mean(action)
@@ -256,10 +264,10 @@ class SimulatedPeer(Host):
                     self.disk.sums[part.sid, part.owner, part.index] = bytes(part.payload)
 
     def _spend(self, spend: Spend) -> None:
-        units = self._offered
-        self.network.rules.spent(self.index, self.key.public, units, spend)
-        self.disk.spent += units
-        self.disk.fresh = tuple(unit for unit in self.disk.fresh if unit not in units)
+        units, offered = self.disk.units, self._offered
+        self.network.rules.spent(self.index, self.key.public, offered, spend)
+        units.spent += offered
+        units.fresh = tuple(unit for unit in units.fresh if unit not in offered)
 
     def _complain(self, action: Fatal | Evidence) -> None:
         rules = self.network.rules
@@ -284,7 +292,7 @@ class SimulatedPeer(Host):
         self.disk.bases[base.digest] = vector
         self.disk.lines[base.digest] = line
         self.disk.votes = {sid: vote for sid, vote in self.disk.votes.items() if vote.anchor >= base.anchor}
-        self.disk.spent = ()
+        self.disk.units.spent = ()
         self.network.rules.stored(self.index, base, self.base)
         actions = self.node.adopted(base, self.network.now)
         self._alone_after = self.node.round + is_fetched

@@ -67,7 +67,7 @@ def test_equal_shape_tensors_get_independent_shares(kind, words):
 
 def raw_forms(network: Network, peer: SimulatedPeer) -> set[bytes]:
     """Returns the bytes that would reveal a peer: its updates and its bases, as floats and in fixed point."""
-    vectors = [network.rules.offered(peer.index, (unit,)) for unit in range(peer.disk.learned)]
+    vectors = [network.rules.offered(peer.index, (unit,)) for unit in range(peer.disk.units.count)]
     vectors += [
         network.rules.offered(owner, units)
         for owner, units in network.rules.offers.values()

@@ -66,4 +66,4 @@ def _served(network: Network, by: int, sid: bytes) -> bool:
 
 def test_what_was_spent_in_the_session_that_healed_is_over():
     network = run(Plan(4, 2, Conditions(lates=(Late(2, SUMS, 17.0, 10.0),))), seed=1)
-    assert all(peer.disk.spent == () for peer in network.peers)
+    assert all(peer.disk.units.spent == () for peer in network.peers)

@@ -55,6 +55,8 @@ def test_one_that_is_far_slower_costs_the_others_little(peers, masked, place, sl
     assert min(sums(network, index) for index in others) >= LEAST * usual(peers - 1, masked)
     assert all(one.reason is None for one in network.rules.outcomes), "and nobody goes on alone"
     slow = network.peers[place]
-    assert slow.disk.learned >= 3
-    assert sums(network, place) >= slow.disk.learned - 1, "all that it learns enters, but for the last of it"
-    assert len(slow.disk.fresh) + len(slow.disk.spent) <= 1
+    assert slow.disk.units.count >= 3
+    assert sums(network, place) >= slow.disk.units.count - 1, (
+        "all that it learns enters, but for the last of it"
+    )
+    assert len(slow.disk.units.fresh) + len(slow.disk.units.spent) <= 1

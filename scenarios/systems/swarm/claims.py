@@ -25,7 +25,7 @@ from node.training.figures.metric_words import METRIC_NAMES, value_text
 from protocol.wire.limits import MAX_MEMBERS
 from scenarios.catalogue import SCENARIOS
 from scenarios.engines.choice import EngineChoice, RaySection
-from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
+from scenarios.frame.spec import Claim, CommandLine, Json, Presentation, Request, Scenario, Table, Verdict
 from scenarios.frame.work import Do
 from scenarios.runs.request import chosen_engine
 from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
@@ -339,15 +339,15 @@ def arms(results: SwarmResults) -> dict[str, Json]:
 
 SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(
     **SCENARIOS["swarm"].listed,
-    options=frozenset({"peers", "rounds", "seed", "engine", "out", "quick", "overrides"}),
-    engines=ENGINES,
-    plan=plan,
-    describe=describe,
-    again=again,
+    command_line=CommandLine(
+        options=frozenset({"peers", "rounds", "seed", "engine", "out", "quick", "overrides"}),
+        engines=ENGINES,
+        plan=plan,
+        describe=describe,
+        again=again,
+    ),
     execute=execute,
-    headline=headline,
-    arms=arms,
-    claims=CLAIMS,
-    charts=charts.charts,
-    tables=tables,
+    presentation=Presentation(
+        headline=headline, arms=arms, claims=CLAIMS, charts=charts.charts, tables=tables
+    ),
 )

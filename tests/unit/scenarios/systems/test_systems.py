@@ -95,7 +95,7 @@ def test_the_quick_form_has_arms_of_every_kind_that_it_names(system: System) -> 
 
 @every_system
 def test_every_claim_has_an_entry_that_can_fail_and_every_entry_a_claim(system: System) -> None:
-    assert SCENARIOS[system.study.name].load().claims is system.study.claims
+    assert SCENARIOS[system.study.name].load().presentation.claims is system.study.claims
     keys = [key_of(system, claim.name) for claim in system.study.claims]
     assert sorted(keys) == sorted([*system.told["claims"], *system.told.get("elsewhere", ())])
     assert all(told.get("flips") or told.get("alone") for told in system.told["claims"].values())
