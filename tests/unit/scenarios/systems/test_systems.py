@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from scenarios.catalogue import SCENARIOS
-from scenarios.frame.report import Ended, render
+from scenarios.frame.report import Ended, Provenance, render
 from scenarios.frame.spec import Claim, judge
 from scenarios.study.arms import as_arm, is_number
 from scenarios.study.sweep import Sweep, arms_json
@@ -157,7 +157,8 @@ def test_the_report_of_any_arms_is_whole(system: System) -> None:
         for table in tables:
             assert table.rows
             assert {len(row) for row in table.rows} == {len(table.headings)}
-        ended = Ended(study.name, study.source, said, "", {"seed": 0}, "again", {}, "now", 1.0)
+        made = Provenance("again", {}, "now", 1.0)
+        ended = Ended(study.name, study.source, said, "", {"seed": 0}, made)
         page = render(ended, charts, tables, judge(study.claims, sweep))
         assert all(f"id='chart-{chart.key}'" in page and chart.title in page for chart in charts)
         json.dumps([asdict(chart) for chart in charts], allow_nan=False)
