@@ -57,7 +57,7 @@ from protocol.wire.messages import (
     Sum,
 )
 from scenarios.simulator.hosts import Host
-from scenarios.simulator.plans import Leave
+from scenarios.simulator.plans import MIN_PARTICIPANTS, Leave
 from scenarios.simulator.rules import SLOT, Outcome, Units
 from scenarios.simulator.wires import Wires
 
@@ -91,13 +91,14 @@ class SimulatedPeer(Host):
 
     def __init__(self, index: int, network: Wires[Host]) -> None:
         super().__init__(index, network)
-        vector = np.zeros(network.plan.dimension, dtype="<f4")
+        vector = np.zeros(network.plan.aggregation.dimension, dtype="<f4")
         base = Base(0, base_digest(signing.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
         self.disk = Disk(NodeState(0, base, None, {}), {base.digest: vector})
         self._offered: Units = ()
         self._progress_at = 0.0
-        self._follows_from = dict(network.plan.follows).get(index, math.inf)
-        self._train_s = dict(network.plan.own_train_s).get(index, network.plan.train_s)
+        training = network.plan.training
+        self._follows_from = dict(training.follows).get(index, math.inf)
+        self._train_s = dict(training.own_train_s).get(index, training.train_s)
         self._alone_after = 0
         """Its round in which it took its base, or the last one before this start."""
         self._ended_by: str | None = None
@@ -129,7 +130,7 @@ class SimulatedPeer(Host):
         self.node = self._node(self._settings(), state, past)
         self._state = state
         self._alone_after, self._ended_by = self.node.round, None
-        for leave in self.network.plan.leaves:
+        for leave in self.network.plan.conditions.leaves:
             if leave.peer == self.index and leave.at_s > self.network.elapsed_s:
                 self.network.after(leave.at_s - self.network.elapsed_s, self, partial(self._leave, leave))
         self.carry_out(self.node.open(now))
@@ -139,38 +140,38 @@ class SimulatedPeer(Host):
         return Node(settings, state, past, self.network.random.randbytes(32))
 
     def _settings(self) -> Settings:
-        plan = self.network.plan
-        tracker = self.network.tracker
+        plan, tracker = self.network.plan, self.network.tracker
+        aggregation = plan.aggregation
         return Settings(
             key=self.key,
             endpoint=self.endpoint,
             task="simulated",
             parameters=PARAMETERS,
-            dimension=plan.dimension,
-            shares=plan.shares,
-            masked=plan.masked,
-            min_participants=plan.min_participants,
+            dimension=aggregation.dimension,
+            shares=aggregation.shares,
+            masked=aggregation.masked,
+            min_participants=MIN_PARTICIPANTS,
             seeds=() if tracker else tuple(peer.endpoint for peer in self.network.peers),
             tracker=tracker.endpoint if tracker else None,
             pins={},
             allow=None,
-            group_timeout_s=plan.timeouts.group_s,
-            shares_timeout_s=plan.timeouts.shares_s,
-            sums_timeout_s=plan.timeouts.sums_s,
+            group_timeout_s=aggregation.timeouts.group_s,
+            shares_timeout_s=aggregation.timeouts.shares_s,
+            sums_timeout_s=aggregation.timeouts.sums_s,
             instance=self.network.random.randbytes(16),
             sums=plan.rounds,
-            run_steps=plan.run_steps,
-            offered=plan.dimension + plan.slots,
+            run_steps=aggregation.run_steps,
+            offered=aggregation.dimension + aggregation.slots,
             electorate=None if tracker else self._named(),
-            liars=plan.liars,
-            weak=plan.weak,
-            leave_out=plan.leave_out,
+            liars=plan.electors.liars,
+            weak=plan.electors.weak,
+            leave_out=aggregation.leave_out,
         )
 
     def _named(self) -> Electorate:
         """The electors of the first base that this peer names."""
-        liars, names = self.network.plan.liars, [peer.endpoint for peer in self.network.peers]
-        return of_names(names if self.network.plan.alike else [self.endpoint], liars)
+        electors, names = self.network.plan.electors, [peer.endpoint for peer in self.network.peers]
+        return of_names(names if electors.alike else [self.endpoint], electors.liars)
 
     def resumed(self, now: float) -> None:
         """Continue after a hang; the time in it does not count as time without progress."""
@@ -212,7 +213,7 @@ class SimulatedPeer(Host):
             units.count += 1
         self._offered = units.fresh
         vector = self.network.rules.offered(self.index, self._offered).astype("<f4")
-        offer = np.append(vector, np.full(self.network.plan.slots, SLOT, "<f4"))
+        offer = np.append(vector, np.full(self.network.plan.aggregation.slots, SLOT, "<f4"))
         self.carry_out(self.node.offer(offer, self.network.random.randbytes(32), self.network.now))
 
     def _save(self) -> None:
@@ -280,7 +281,7 @@ class SimulatedPeer(Host):
         """Compute the base that follows from a session's mean; store it with its certificate."""
         self.network.rules.proved(self.index, action)
         before = action.group.base
-        vector = self.disk.bases[before.digest] + action.result[: self.network.plan.dimension]
+        vector = self.disk.bases[before.digest] + action.result[: self.network.plan.aggregation.dimension]
         digest = base_digest(signing.parameters_hash(PARAMETERS), before.generation + 1, vector)
         line = action.line or FIRST
         base = Base(before.generation + 1, digest, len(action.contributors), action.sid, line.anchor)

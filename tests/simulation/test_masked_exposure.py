@@ -84,5 +84,6 @@ def test_some_of_these_schedules_leave_members_out_or_have_no_result():
 @cache
 def _sessions(seed: int) -> list[MaskedSession]:
     plan = random_plan(seed)
-    assert plan.masked is not None
-    return sessions_of(Network(plan, seed).run(), plan.masked.dropouts)
+    masked = plan.aggregation.masked
+    assert masked is not None
+    return sessions_of(Network(plan, seed).run(), masked.dropouts)

@@ -11,7 +11,7 @@ import pytest
 
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import Plan
+from scenarios.simulator.plans import Aggregation, Plan, Training
 
 LEAST = 0.8
 LASTS_S = 90.0
@@ -21,8 +21,9 @@ MASKED = MaskedSettings(4.0, None, 0)
 
 
 def network_of(peers: int, masked: MaskedSettings | None, slow: dict[int, tuple[float, float]]) -> Network:
-    plan = Plan(peers, 10_000, masked=masked, train_s=USUAL_S, own_train_s=tuple(slow.items()), leave_out=4)
-    return Network(plan, SEED).run_for(LASTS_S)
+    aggregation = Aggregation(masked=masked, leave_out=4)
+    training = Training(USUAL_S, own_train_s=tuple(slow.items()))
+    return Network(Plan(peers, 10_000, aggregation=aggregation, training=training), SEED).run_for(LASTS_S)
 
 
 def sums(network: Network, peer: int) -> int:
