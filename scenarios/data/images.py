@@ -46,19 +46,18 @@ def fashion_mnist(folder: Path, _rng: np.random.Generator) -> FederatedDataset:
 
 def _four_files(folder: Path, name: str, files: tuple[str, ...], content: str) -> FederatedDataset:
     """A data set in MNIST's format: images and labels for training, then for tests."""
-    train, test = (_mnist_half(folder, *half) for half in (files[:2], files[2:]))
+    halves = []
+    for images, labels in (files[:2], files[2:]):
+        pixels, targets = read_images(folder / images), read_labels(folder / labels)
+        if len(pixels) != len(targets):
+            raise Damaged(f"{folder / images} has {len(pixels)} images, {labels} has {len(targets)} labels")
+        halves.append((_bright(pixels), targets))
+    train, test = halves
     description = (
         f"{name}: {len(train[1])} training and {len(test[1])} test images of 28 x 28 pixels, {content}, "
         f"{DIGITS} classes"
     )
     return FederatedDataset(*train, *test, None, DIGITS, description)
-
-
-def _mnist_half(folder: Path, images: str, labels: str) -> tuple[NDArray[np.float32], Integers]:
-    pixels, targets = read_images(folder / images), read_labels(folder / labels)
-    if len(pixels) != len(targets):
-        raise Damaged(f"{folder / images} has {len(pixels)} images, {labels} has {len(targets)} labels")
-    return _bright(pixels), targets
 
 
 def read_images(path: Path) -> Bytes:

@@ -57,7 +57,7 @@ def test_planted_fault_without_self_masks_those_left_out_would_be_bare(layout):
         assert MaskedObserver([bare]).exposed() == [{("unit", 4, 0): 1}]
 
 
-SEEDS = [seed for seed in range(10) if random_plan(seed).masked is not None]
+SEEDS = [seed for seed in range(10) if random_plan(seed).aggregation.masked is not None]
 WITHOUT_A_RESULT, LEAVING_OUT = (25, 30, 36), (121, 128)
 """Seeds with sessions that leave members out or have no result; the last test shows that they still do."""
 
