@@ -96,9 +96,9 @@ class SimulatedPeer(Host):
         self.disk = Disk(NodeState(0, base, None, {}), {base.digest: vector})
         self._offered: Units = ()
         self._progress_at = 0.0
-        training = network.plan.training
-        self._follows_from = dict(training.follows).get(index, math.inf)
-        self._train_s = dict(training.own_train_s).get(index, training.train_s)
+        offers = network.plan.offers
+        self._follows_from = dict(offers.follows).get(index, math.inf)
+        self._train_s = dict(offers.own_train_s).get(index, offers.train_s)
         self._alone_after = 0
         """Its round in which it took its base, or the last one before this start."""
         self._ended_by: str | None = None
@@ -163,15 +163,15 @@ class SimulatedPeer(Host):
             run_steps=aggregation.run_steps,
             offered=aggregation.dimension + aggregation.slots,
             electorate=None if tracker else self._named(),
-            liars=plan.electors.liars,
-            weak=plan.electors.weak,
+            liars=plan.quorum.liars,
+            weak=plan.quorum.weak,
             leave_out=aggregation.leave_out,
         )
 
     def _named(self) -> Electorate:
         """The electors of the first base that this peer names."""
-        electors, names = self.network.plan.electors, [peer.endpoint for peer in self.network.peers]
-        return of_names(names if electors.alike else [self.endpoint], electors.liars)
+        quorum, names = self.network.plan.quorum, [peer.endpoint for peer in self.network.peers]
+        return of_names(names if quorum.alike else [self.endpoint], quorum.liars)
 
     def resumed(self, now: float) -> None:
         """Continue after a hang; the time in it does not count as time without progress."""

@@ -166,8 +166,8 @@ class Aggregation:
 
 
 @dataclass(frozen=True)
-class Electors:
-    """Who elects the first base, and what peers do without a quorum."""
+class Quorum:
+    """Who elects the first base, and what peers do without a quorum of them."""
 
     alike: bool = True
     """Whether all peers name the same electors of the first base.
@@ -181,8 +181,8 @@ class Electors:
 
 
 @dataclass(frozen=True)
-class Training:
-    """How long peers train for an offer, and from when on they have none."""
+class Offers:
+    """How long peers train for an offer, and from which round on they have none."""
 
     train_s: tuple[float, float] = (0.2, 0.6)
     own_train_s: tuple[tuple[int, tuple[float, float]], ...] = ()
@@ -199,8 +199,8 @@ class Plan:
     rounds: int
     conditions: Conditions = Conditions()
     aggregation: Aggregation = Aggregation()
-    electors: Electors = Electors()
-    training: Training = Training()
+    quorum: Quorum = Quorum()
+    offers: Offers = Offers()
     tracker: bool = False
     reuse_offers: bool = False
     """A planted fault that checks the tests: peers offer again what they spent in a failed round."""
@@ -227,7 +227,7 @@ def random_plan(seed: int) -> Plan:
         followers = rng.sample(range(peers), rng.randint(1, peers))
         follows = tuple((peer, rng.randint(1, rounds)) for peer in followers)
     aggregation = Aggregation(shares, masked, slots=seed % 2)
-    return Plan(peers, rounds, conditions, aggregation, training=Training(follows=follows), tracker=tracker)
+    return Plan(peers, rounds, conditions, aggregation, offers=Offers(follows=follows), tracker=tracker)
 
 
 def _random_conditions(rng: random.Random, peers: int, hosts: int) -> Conditions:

@@ -220,7 +220,7 @@ class Rules:
         """Check that a peer made progress in round `rounds` after an allowed number of virtual seconds."""
         self.longest_wait_s = max(self.longest_wait_s, seconds)
         round_s = self._plan.aggregation.timeouts.round_s
-        allowed = round_s + GRACE_S + JOIN_S + HEAL_S + max(self._plan.training.train_s)
+        allowed = round_s + GRACE_S + JOIN_S + HEAL_S + max(self._plan.offers.train_s)
         if seconds > allowed:
             self.violated(f"peer {peer} stood in round {rounds} for {seconds:.1f} virtual seconds")
 

@@ -24,7 +24,7 @@ from protocol.wire.masked_messages import (
 from protocol.wire.messages import Accepted, Group, Message, Ready, Share, Sum
 from protocol.wire.signing import sign
 from scenarios.simulator.network import Network, by_key
-from scenarios.simulator.plans import Aggregation, Conditions, Liar, Links, Plan, Timeouts, Training
+from scenarios.simulator.plans import Aggregation, Conditions, Liar, Links, Offers, Plan, Timeouts
 
 FREE = 2
 """How many rounds each of them may spoil before its victims know it."""
@@ -105,7 +105,7 @@ def network_of(
     lies = tuple((order[place], spoiler) for place in places if spoiler is not None)
     conditions = Conditions(Links(reordering=0.0), lies=lies)
     aggregation = Aggregation(masked=masked, leave_out=LEAVE_OUT)
-    return Network(Plan(peers, 10**6, conditions, aggregation, training=Training((1.0, 2.0))), seed)
+    return Network(Plan(peers, 10**6, conditions, aggregation, offers=Offers((1.0, 2.0))), seed)
 
 
 def sums(network: Network, seconds: float) -> int:

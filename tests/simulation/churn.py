@@ -20,9 +20,9 @@ from scenarios.simulator.plans import (
     Crash,
     Leave,
     Links,
+    Offers,
     Partition,
     Plan,
-    Training,
     split,
 )
 
@@ -86,7 +86,7 @@ def long_cut(until_s: float, rounds: int = 40, train_s: tuple[float, float] = (1
     cut = split(range(5), range(5, 8), 3.0, until_s)
     conditions = Conditions(Links(delay_s=(0.001, 0.02)), partitions=(cut,))
     aggregation = Aggregation(masked=MaskedSettings(4.0, None, 0))
-    return Plan(8, rounds, conditions, aggregation, training=Training(train_s))
+    return Plan(8, rounds, conditions, aggregation, offers=Offers(train_s))
 
 
 FIRST_LEAVES_S = 6.0
@@ -101,7 +101,7 @@ def leave_and_return(order: Sequence[int], between_s: float) -> Plan:
     )
     conditions = Conditions(Links(delay_s=(0.001, 0.02)), leaves=leaves)
     aggregation = Aggregation(masked=MaskedSettings(4.0, None, 0))
-    return Plan(6, 30, conditions, aggregation, training=Training((1.0, 1.5)))
+    return Plan(6, 30, conditions, aggregation, offers=Offers((1.0, 1.5)))
 
 
 # -- what a run came to ----------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def longest_round_s(plan: Plan, number: int, notices: bool) -> float:
     worst_s = times.group_s + max(times.shares_s, times.sums_s)
     if notices:
         worst_s = times.group_s if number >= ROUNDS else LINGER_CAP_S
-    return JOIN_S + worst_s + max(plan.training.train_s) + SLACK_S
+    return JOIN_S + worst_s + max(plan.offers.train_s) + SLACK_S
 
 
 def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -> int:

@@ -14,8 +14,8 @@ from scenarios.simulator.plans import (
     Crash,
     Late,
     Links,
+    Offers,
     Plan,
-    Training,
     split,
 )
 from tests.simulation.runs import end_of_sums, outcomes, reasons, run, sent
@@ -42,7 +42,7 @@ def test_who_fell_back_fetches_the_certificate_and_holds_the_same_bits(kind):
 def test_a_late_joiner_adopts_what_the_majority_shows_and_keeps_its_fresh_offer():
     """Peer 4 is cut off until three rounds are over; its first group gets what it learned alone."""
     late = Conditions(partitions=(split([4], [0, 1, 2, 3], 0.0, 12.0),))
-    network = run(Plan(5, 8, late, training=Training((2.0, 3.0))), seed=3)
+    network = run(Plan(5, 8, late, offers=Offers((2.0, 3.0))), seed=3)
     joiner = network.peers[4]
     adopted = sent(network, lambda line: isinstance(line.message, BasePiece) and line.to == joiner.endpoint)
     assert adopted

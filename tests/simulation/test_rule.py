@@ -19,7 +19,7 @@ from protocol.quorum.electorate import Electorate, of_keys, strong_ballot
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Announce, Base, Group, Ready
 from scenarios.simulator.network import START_S, Network
-from scenarios.simulator.plans import Conditions, Leave, Links, Partition, Plan, Training, split
+from scenarios.simulator.plans import Conditions, Leave, Links, Offers, Partition, Plan, split
 from tests.simulation.churn import strong_lost
 from tests.simulation.rule import (
     CALM_ROUNDS,
@@ -174,7 +174,7 @@ def plan_of(churn: Churn, seed: int) -> Plan:
     links = Links(delay_s=(0.001, 0.02))
     conditions = Conditions(links, partitions=tuple(cuts), leaves=tuple(leaves))
     rounds = 1000  # nobody comes to its last round
-    return Plan(churn.peers, rounds, conditions, training=Training(TRAIN_S))
+    return Plan(churn.peers, rounds, conditions, offers=Offers(TRAIN_S))
 
 
 def _renamed(churn: Churn, names: list[int]) -> Churn:

@@ -14,9 +14,9 @@ from scenarios.simulator.plans import (
     Aggregation,
     Conditions,
     Late,
+    Offers,
     Plan,
     Timeouts,
-    Training,
     split,
 )
 from tests.simulation.runs import outcomes, reasons, run, sent
@@ -54,7 +54,7 @@ def test_a_certificate_of_longer_masked_sums_heals(masked):
     """Peer 4 is cut off as the masks go out, falls back, and returns before the next round."""
     timeouts = Timeouts(sums_s=5.0)
     aggregation = Aggregation(masked=masked, timeouts=timeouts, slots=SLOTS)
-    plan = Plan(5, ROUNDS, aggregation=aggregation, training=Training((12.0, 14.0)))
+    plan = Plan(5, ROUNDS, aggregation=aggregation, offers=Offers((12.0, 14.0)))
     (first, *_) = sent(run(plan, seed=2), lambda line: isinstance(line.message, Masked))
     cut = split([4], [0, 1, 2, 3], first.at_s, first.at_s + 8.0)
     network = run(replace(plan, conditions=Conditions(partitions=(cut,))), seed=2)

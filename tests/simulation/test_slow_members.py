@@ -11,7 +11,7 @@ import pytest
 
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import Aggregation, Plan, Training
+from scenarios.simulator.plans import Aggregation, Offers, Plan
 
 LEAST = 0.8
 LASTS_S = 90.0
@@ -22,8 +22,8 @@ MASKED = MaskedSettings(4.0, None, 0)
 
 def network_of(peers: int, masked: MaskedSettings | None, slow: dict[int, tuple[float, float]]) -> Network:
     aggregation = Aggregation(masked=masked, leave_out=4)
-    training = Training(USUAL_S, own_train_s=tuple(slow.items()))
-    return Network(Plan(peers, 10_000, aggregation=aggregation, training=training), SEED).run_for(LASTS_S)
+    offers = Offers(USUAL_S, own_train_s=tuple(slow.items()))
+    return Network(Plan(peers, 10_000, aggregation=aggregation, offers=offers), SEED).run_for(LASTS_S)
 
 
 def sums(network: Network, peer: int) -> int:
