@@ -80,14 +80,15 @@ def note(request: Request, unjudged: int) -> str:
 
 def refuse_foreign_options(scenario: Scenario[Any, Any], request: Request) -> None:
     """Raise ConfigError for an option or an engine that the scenario does not have."""
-    foreign = sorted(request.given() - scenario.command_line.options)
+    accepted = scenario.command_line
+    foreign = sorted(request.given() - accepted.options)
     if foreign:
-        allowed = ", ".join(sorted(flag(name) for name in scenario.command_line.options))
+        allowed = ", ".join(sorted(flag(name) for name in accepted.options))
         raise ConfigError(
             f"{flag(foreign[0])}: scenario {scenario.name} does not have it; allowed are {allowed}"
         )
-    if request.engine is not None and request.engine not in scenario.command_line.engines:
-        allowed = ", ".join(scenario.command_line.engines)
+    if request.engine is not None and request.engine not in accepted.engines:
+        allowed = ", ".join(accepted.engines)
         raise ConfigError(
             f"--engine {request.engine}: scenario {scenario.name} does not have it; allowed: {allowed}"
         )
