@@ -36,7 +36,7 @@ from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Message, Sid
 from scenarios.simulator.network import Network
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import Plan
+from scenarios.simulator.plans import Aggregation, Plan
 
 SEED = 7
 LEAST_PEERS = 4
@@ -172,16 +172,15 @@ def records(peers: int, rounds: int) -> tuple[Record, ...]:
     """Run a swarm; return the record of the coordinator, then those of MEMBERS others."""
     network = NotedNetwork(
         Plan(
+            aggregation=Aggregation(
+                masked=MaskedSettings(4.0, None), dimension=DIMENSION, leave_out=LEAVE_OUT
+            ),
             peers=peers,
             rounds=rounds,
-            masked=MaskedSettings(4.0, None),
-            dimension=DIMENSION,
-            leave_out=LEAVE_OUT,
-            step_budget=10_000_000,
         ),
         SEED,
     )
-    network.run()
+    network.run(step_budget=10_000_000)
     noted = [peer for peer in network.peers if isinstance(peer, NotedPeer)]
     made_by = noted[0].disk.state.line.whole[-1].group.coordinator
     noted.sort(key=lambda peer: (peer.key.public != made_by, peer.index))

@@ -252,8 +252,8 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
     sums = survey(
         path, schema, unit, section.records, absent_columns(path, schema, section), drawing=by_person
     )
-    plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
-    plain = replace(plain, swarm_metric="none", dropouts=0, min_participants=_least(options, without))
+    plain = replace(task.aggregation.without_slots, clip=1.0, loss_gate=None, dropouts=0)
+    plain = replace(plain, min_participants=_least(options, without))
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
     surveyor = Surveyor(sums, section.records, private, system.entropy)
     return Prepared(

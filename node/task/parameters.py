@@ -16,7 +16,6 @@ from node.task.sections import LEAST_RATE, Task
 from node.task.shared_noise_keys import SHARED_NOISE_KEYS, is_distributed
 
 NOTHING_FIXED: Mapping[str, Any] = MappingProxyType({})
-SWARM_METRIC_KEYS = ("swarm_metric", "swarm_metric_every")
 _UNSET = (
     ("train", "proximal", 0.0),
     ("aggregation", "least_rate", LEAST_RATE),
@@ -61,9 +60,8 @@ def canonical_parameters(
         for section, name in SHARED_NOISE_KEYS:
             del agreed[section][name]
     del agreed["train"][replaced_length(task.train)]  # likewise, and it has no effect
-    if task.aggregation.swarm_metric == "none":  # likewise
-        for name in SWARM_METRIC_KEYS:
-            del agreed["aggregation"][name]
+    for name in task.aggregation.unused:  # likewise
+        del agreed["aggregation"][name]
     for section, name, unset in _UNSET:  # likewise
         if agreed[section][name] == unset:
             del agreed[section][name]

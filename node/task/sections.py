@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from node.task.data_schema import LONGEST_NAME, Schema, TableSchema, schema_rule
 from node.task.dialect import Cells, cells_rule
@@ -249,6 +249,16 @@ class AggregationSection:
     weak: bool = key(boolean(), True, shared=False)
     amnesty_s: float | None = key(real(at_least=30), None, shared=False)
     leave_out_rounds: int = key(whole(0, 1000), 4, shared=False)
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The keys that have no effect, as nothing is counted."""
+        return ("swarm_metric", "swarm_metric_every") if self.swarm_metric == "none" else ()
+
+    @property
+    def without_slots(self) -> Self:
+        """The same for sums that have no weight and no counts beside the vectors."""
+        return replace(self, weighting="uniform", sample_cap=None, swarm_metric="none")
 
 
 @dataclass(frozen=True)

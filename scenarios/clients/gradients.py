@@ -114,7 +114,12 @@ class Gradients:
         """`model` is copied; `row` (1, ...): any row, for its shape and dtype. `loss`: a mean over rows."""
         own = deepcopy(model).to(row.dtype).train()
         check_layers(own)
-        _check_draws(own)
+        for name, layer in own.named_modules():
+            if isinstance(layer, _DropoutNd) and layer.p > 0:
+                raise ValueError(
+                    f"layer {name!r} ({type(layer).__name__}) draws from torch's global generator: figures "
+                    "would not follow from the seed; allowed: p = 0, or a model without dropout"
+                )
         self._shapes = shapes(own, "*")
         calls = _probed(own, torch.cat([row, 0.5 - row]))
         self._route: _Stacked | _Mapped = _Mapped(own, loss)
@@ -270,12 +275,3 @@ def _probed(model: nn.Module, rows: torch.Tensor) -> dict[str, list[int]]:
             "whose rows do not mix, as with layer or group norm"
         )
     return calls
-
-
-def _check_draws(model: nn.Module) -> None:
-    for name, layer in model.named_modules():
-        if isinstance(layer, _DropoutNd) and layer.p > 0:
-            raise ValueError(
-                f"layer {name!r} ({type(layer).__name__}) draws from torch's global generator: figures would "
-                "not follow from the seed; allowed: p = 0, or a model without dropout"
-            )

@@ -224,8 +224,12 @@ class _Block:
 
     def _descend(self, weights: torch.Tensor, parts: Sequence[Part]) -> None:
         training, rate = self._training, self._training.learning_rate
-        if self._from_start is not None:
-            parts = [self._with_proximal_term(weights, parts, self._from_start[: len(weights)])]
+        if self._from_start is not None:  # the gradient plus mu (w - w0)
+            whole = self._from_start[: len(weights)]
+            torch.sub(weights, self._start, out=whole)
+            for part in parts:
+                part.add_to(whole, training.proximal_mu, 1.0)
+            parts = [Whole(slice(None), whole)]
         if training.grad_clip is not None:
             norms = torch.stack([part.squares() for part in parts]).sum(0).sqrt()
             for part in parts:
@@ -240,13 +244,6 @@ class _Block:
         if training.weight_decay:
             velocity.add_(weights, alpha=training.weight_decay)
         weights.sub_(velocity, alpha=rate)
-
-    def _with_proximal_term(self, weights: torch.Tensor, parts: Sequence[Part], whole: torch.Tensor) -> Whole:
-        """Write the gradient plus mu (w - w0) to `whole` (a, d)."""
-        torch.sub(weights, self._start, out=whole)
-        for part in parts:
-            part.add_to(whole, self._training.proximal_mu, 1.0)
-        return Whole(slice(None), whole)
 
 
 def _blocks(members: NDArray[np.int64], most: int, threads: int) -> list[NDArray[np.int64]]:

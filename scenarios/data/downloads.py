@@ -149,7 +149,11 @@ async def _obtain(
     for mirror in mirrors:
         for _ in range(TRIES):
             try:
-                await _attempt(session, mirror + file.name, file, partial, bar)
+                # Without a checksum nothing is resumed, as nothing would detect foreign bytes.
+                resumed = _size(partial) if file.digest is not None else 0
+                if not _complete(file, partial):
+                    await _transfer(session, mirror + file.name, file, partial, resumed, bar)
+                _check_download(file, partial, again=resumed > 0)
             except _Failed as error:
                 failures[urlsplit(mirror).netloc] = str(error)
                 if not error.again:
@@ -189,15 +193,6 @@ def _given_up(file: PublishedFile, folder: Path, partial: Path, failures: Mappin
         f"{file.name} could not be fetched: {tried}. Run the command again when there is a network{go_on}; "
         f"or copy the file from elsewhere into {folder}; or name a folder that has it with --data-dir"
     )
-
-
-async def _attempt(session: ClientSession, url: str, file: PublishedFile, partial: Path, bar: Bar) -> None:
-    """Complete `partial` and check it. Raises _Failed, UserError."""
-    # Without a checksum nothing is resumed, as nothing would detect foreign bytes.
-    resumed = _size(partial) if file.digest is not None else 0
-    if not _complete(file, partial):
-        await _transfer(session, url, file, partial, resumed, bar)
-    _check_download(file, partial, again=resumed > 0)
 
 
 def _complete(file: PublishedFile, partial: Path) -> bool:

@@ -6,7 +6,6 @@ import gzip
 import zipfile
 from math import prod
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,19 +46,18 @@ def fashion_mnist(folder: Path, _rng: np.random.Generator) -> FederatedDataset:
 
 def _four_files(folder: Path, name: str, files: tuple[str, ...], content: str) -> FederatedDataset:
     """A data set in MNIST's format: images and labels for training, then for tests."""
-    train, test = (_mnist_half(folder, *half) for half in (files[:2], files[2:]))
+    halves = []
+    for images, labels in (files[:2], files[2:]):
+        pixels, targets = read_images(folder / images), read_labels(folder / labels)
+        if len(pixels) != len(targets):
+            raise Damaged(f"{folder / images} has {len(pixels)} images, {labels} has {len(targets)} labels")
+        halves.append((_bright(pixels), targets))
+    train, test = halves
     description = (
         f"{name}: {len(train[1])} training and {len(test[1])} test images of 28 x 28 pixels, {content}, "
         f"{DIGITS} classes"
     )
     return FederatedDataset(*train, *test, None, DIGITS, description)
-
-
-def _mnist_half(folder: Path, images: str, labels: str) -> tuple[NDArray[np.float32], Integers]:
-    pixels, targets = read_images(folder / images), read_labels(folder / labels)
-    if len(pixels) != len(targets):
-        raise Damaged(f"{folder / images} has {len(pixels)} images, {labels} has {len(targets)} labels")
-    return _bright(pixels), targets
 
 
 def read_images(path: Path) -> Bytes:
@@ -83,29 +81,22 @@ def read_idx(path: Path, dimensions: int) -> Bytes:
     """
     try:
         with gzip.open(path, "rb") as file:
-            return _idx_values(path, file, _idx_shape(path, file, dimensions))
+            header = file.read(4 * (1 + dimensions))
+            magic = bytes((0, 0, 8, dimensions))
+            if len(header) >= len(magic) and not header.startswith(magic):
+                raise Damaged(f"{path} begins with {header[:4].hex()}, not {magic.hex()}")
+            if len(header) != 4 * (1 + dimensions):
+                raise Damaged(f"{path} ends within its header")
+            shape = tuple(int(size) for size in np.frombuffer(header, ">u4", offset=4))
+            announced = prod(shape)
+            said = f"{path} announces {announced} bytes in shape {shape}"
+            if not 0 < announced <= MOST_BYTES:
+                raise Damaged(f"{said}; allowed: 1 to {MOST_BYTES}")
+            values = file.read(announced + 1)  # one byte more: gzip verifies its checksum at the end
     except UNREADABLE as error:
         raise Damaged(f"{path} cannot be read ({reason(error)})") from None
-
-
-def _idx_shape(path: Path, file: gzip.GzipFile, dimensions: int) -> tuple[int, ...]:
-    header = file.read(4 * (1 + dimensions))
-    magic = bytes((0, 0, 8, dimensions))
-    if len(header) >= len(magic) and not header.startswith(magic):
-        raise Damaged(f"{path} begins with {header[:4].hex()}, not {magic.hex()}")
-    if len(header) != 4 * (1 + dimensions):
-        raise Damaged(f"{path} ends within its header")
-    return tuple(int(size) for size in np.frombuffer(header, ">u4", offset=4))
-
-
-def _idx_values(path: Path, file: gzip.GzipFile, shape: tuple[int, ...]) -> Bytes:
-    announced = prod(shape)
-    if not 0 < announced <= MOST_BYTES:
-        raise Damaged(f"{path} announces {announced} bytes in shape {shape}; allowed: 1 to {MOST_BYTES}")
-    values = file.read(announced + 1)  # one byte more: gzip verifies its checksum at the end of the stream
     if len(values) != announced:
-        has = "more" if len(values) > announced else str(len(values))
-        raise Damaged(f"{path} announces {announced} bytes in shape {shape} and has {has}")
+        raise Damaged(f"{said} and has {'more' if len(values) > announced else len(values)}")
     return np.frombuffer(values, np.uint8).reshape(shape)
 
 
@@ -146,21 +137,17 @@ def _arrays(path: Path, *names: str) -> list[NDArray]:
     """The arrays called `names` of an npz file, read without unpickling. Raises Damaged."""
     try:
         with path.open("rb") as file:
-            _refuse_large(path, file)
+            with zipfile.ZipFile(file) as archive:
+                unpacked = sum(entry.file_size for entry in archive.infolist())
+            if unpacked > MOST_BYTES:
+                raise Damaged(f"{path} unpacks to {unpacked} bytes; allowed: {MOST_BYTES}")
+            file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
                 return [arrays[name] for name in names]
     except KeyError as error:
         raise Damaged(f"{path}: {error.args[0]}") from None
     except UNREADABLE as error:
         raise Damaged(f"{path} cannot be read ({reason(error)})") from None
-
-
-def _refuse_large(path: Path, file: BinaryIO) -> None:
-    with zipfile.ZipFile(file) as archive:
-        unpacked = sum(entry.file_size for entry in archive.infolist())
-    if unpacked > MOST_BYTES:
-        raise Damaged(f"{path} unpacks to {unpacked} bytes; allowed: {MOST_BYTES}")
-    file.seek(0)
 
 
 # ---- digits

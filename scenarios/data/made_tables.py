@@ -54,21 +54,17 @@ def make_loans(raw: Path, target: Path) -> None:
     The columns are those that `scenarios.data.tabular.LOAN` names. A row stays if its status is one of the
     two classes: a loan that did not meet the credit policy has a status of its own and goes. Raises Damaged.
     """
-    rows = _read_loans(raw / LOAN_ARCHIVE)
+    path = raw / LOAN_ARCHIVE
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(_table(path, archive)) as file:
+            lines = csv.reader(io.TextIOWrapper(file, "utf-8", errors="replace", newline=""))
+            rows = list(_closed(path, lines))
+    except (*UNREADABLE, csv.Error) as error:
+        raise Damaged(f"{path} cannot be read ({reason(error)})") from None
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows([LOAN.header, *rows])
     with _packed(target) as out:
         out.write(text.getvalue().encode())
-
-
-def _read_loans(path: Path) -> list[list[str]]:
-    """The cells of LOAN.header of each closed loan in the archive. Raises Damaged."""
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open(_table(path, archive)) as file:
-            lines = csv.reader(io.TextIOWrapper(file, "utf-8", errors="replace", newline=""))
-            return list(_closed(path, lines))
-    except (*UNREADABLE, csv.Error) as error:
-        raise Damaged(f"{path} cannot be read ({reason(error)})") from None
 
 
 def check_loans(path: Path) -> None:

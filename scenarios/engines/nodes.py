@@ -207,7 +207,12 @@ def started(cell: Cell, place: Place, library: LocalRoom, children: Children) ->
 def nodes_of(cell: Cell, library: LocalRoom) -> Nodes:
     """The nodes of a cell. Raises ConfigError."""
     if isinstance(cell, VerticalCell):
-        return Nodes(_parties(cell, library), lambda outcome: outcome)
+        leaders, followers = dealt(library.vertical(DATA_SET))
+        plan = plan_of(cell, len(leaders.labels), len(leaders.evaluated_labels))
+        told, worker = Told(cell, plan), "scenarios.engines.vertical_worker"
+        leader = NodeJob("leader node", "leader.log", f"{worker}:lead", (told, leaders))
+        follower = NodeJob("follower node", "follower.log", f"{worker}:follow", (told, followers))
+        return Nodes([leader, follower], lambda outcome: outcome)
     if not isinstance(cell, FederatedCell):
         raise TypeError(f"{type(cell).__name__} has no server")
     work = client_work(cell, library.dataset(cell.rows.dataset, cell.seed))
@@ -222,17 +227,6 @@ def nodes_of(cell: Cell, library: LocalRoom) -> Nodes:
         ),
     ]
     return Nodes(jobs, lambda outcome: with_clients(outcome, census))
-
-
-def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:
-    """The jobs of the leader (its columns, the labels) and the follower (its columns)."""
-    leaders, followers = dealt(library.vertical(DATA_SET))
-    plan = plan_of(cell, len(leaders.labels), len(leaders.evaluated_labels))
-    told, worker = Told(cell, plan), "scenarios.engines.vertical_worker"
-    return [
-        NodeJob("leader node", "leader.log", f"{worker}:lead", (told, leaders)),
-        NodeJob("follower node", "follower.log", f"{worker}:follow", (told, followers)),
-    ]
 
 
 # -- inputs of the nodes -----------------------------------------------------------------------------------

@@ -29,15 +29,8 @@ def run_swarm_in_cluster(plan: SwarmPlan, tell: Tell) -> tuple[PeerRun, ...]:
 
     A swarm that was stopped begins anew, as its peers' state is not returned. Raises UserError.
     """
-    if not is_finished(plan):
-        for name, content in _ran(plan, tell).items():
-            path = plan.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    return run_swarm(plan, tell)
-
-
-def _ran(plan: SwarmPlan, tell: Tell) -> Mapping[str, bytes]:
+    if is_finished(plan):
+        return run_swarm(plan, tell)
     news: Any = ray.remote(num_cpus=0)(News).remote()
     task = ray.remote(num_cpus=1)(swarm_there).options(scheduling_strategy="SPREAD")
     ref, ended = task.remote(plan, news), list[Ref]()
@@ -50,7 +43,11 @@ def _ran(plan: SwarmPlan, tell: Tell) -> Mapping[str, bytes]:
         if not ended:
             ray.cancel(ref)
     written: Mapping[str, bytes] = got(ref)
-    return written
+    for name, content in written.items():
+        path = plan.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return run_swarm(plan, tell)
 
 
 def swarm_there(plan: SwarmPlan, news: Any) -> dict[str, bytes]:

@@ -78,7 +78,19 @@ def membership(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
         row_losses(work.model, model, data.train_x[rows], data.train_y[rows]),
         row_losses(work.model, model, data.test_x[others], data.test_y[others]),
     )
-    shadows = _shadows(work, own, (data.train_x[rows], data.test_x[others]), (rows, others), rng)
+    training = replace(work.training, epochs=work.training.epochs * work.cell.rounds, proximal_mu=0.0)
+    losses = shadow_losses(
+        model=work.model,
+        start=work.start,
+        rows_of_shadows=random_halves(own, SHADOWS, rng),
+        x=data.test_x,
+        y=data.test_y,
+        training=training,
+        seeds=[(_MEMBERSHIP, work.cell.seed, shadow) for shadow in range(SHADOWS)],
+        evaluated_x=np.concatenate([data.train_x[rows], data.test_x[others]]),
+        evaluated_y=np.concatenate([data.train_y[rows], data.test_y[others]]),
+    )
+    shadows = Shadows(*np.split(losses, [len(rows)], axis=1))
     words = SeededWords(rng)
     return {
         **told("membership", found, words),
@@ -97,33 +109,6 @@ def excess(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
     decay = work.training.weight_decay
     objective = Objective(work.model, data.train_x[rows], data.train_y[rows], decay)
     return {EXCESS: excess_loss(objective, model)}
-
-
-def _shadows(
-    work: ClientWork,
-    own: NDArray[np.int64],
-    evaluated: tuple[Floats, Floats],
-    numbers: tuple[NDArray[np.int64], NDArray[np.int64]],
-    rng: np.random.Generator,
-) -> Shadows:
-    """Losses under shadow models, trained on halves of the test rows `own` for as many epochs as clients."""
-    data, training = work.dataset, work.training
-    training = replace(training, epochs=training.epochs * work.cell.rounds, proximal_mu=0.0)
-    rows = random_halves(own, SHADOWS, rng)
-    seeds = [(_MEMBERSHIP, work.cell.seed, shadow) for shadow in range(SHADOWS)]
-    labels = np.concatenate([data.train_y[numbers[0]], data.test_y[numbers[1]]])
-    losses = shadow_losses(
-        model=work.model,
-        start=work.start,
-        rows_of_shadows=rows,
-        x=data.test_x,
-        y=data.test_y,
-        training=training,
-        seeds=seeds,
-        evaluated_x=np.concatenate(evaluated),
-        evaluated_y=labels,
-    )
-    return Shadows(*np.split(losses, [len(numbers[0])], axis=1))
 
 
 def honest_rows(work: ClientWork) -> NDArray[np.int64]:

@@ -89,10 +89,18 @@ class Children:
     ) -> None:
         try:
             if kind is not None:
-                self._interrupt()
-            self._wait(self._interrupt_grace_s if kind is not None else 0.0)
+                for process in self._alive():
+                    # The fork-server reaps children: one may be gone before this process has read its end.
+                    with suppress(ProcessLookupError):
+                        if process.pid is not None:
+                            os.kill(process.pid, signal.SIGINT)
+            deadline = time.monotonic() + (self._interrupt_grace_s if kind is not None else 0.0)
+            for process in self._alive():
+                process.join(max(0.0, deadline - time.monotonic()))
         finally:
-            self._kill()
+            for process in self._alive():
+                process.kill()
+                process.join(KILL_GRACE_S)
 
     def start(self, name: str, log: Path, target: str, *arguments: Any) -> Child:
         """Run the function `target`, as `package.module:function`, in a process; its output goes to `log`.
@@ -121,23 +129,6 @@ class Children:
 
     def _alive(self) -> list[BaseProcess]:
         return [child.process for child in self._children if child.process.exitcode is None]
-
-    def _interrupt(self) -> None:
-        for process in self._alive():
-            # The fork-server reaps children: one may be gone before this process has read its end.
-            with suppress(ProcessLookupError):
-                if process.pid is not None:
-                    os.kill(process.pid, signal.SIGINT)
-
-    def _wait(self, grace_s: float) -> None:
-        deadline = time.monotonic() + grace_s
-        for process in self._alive():
-            process.join(max(0.0, deadline - time.monotonic()))
-
-    def _kill(self) -> None:
-        for process in self._alive():
-            process.kill()
-            process.join(KILL_GRACE_S)
 
 
 def command(module: str, folder: Path, *argv: str) -> int:

@@ -20,7 +20,7 @@ from node.system.distribution import installed_version
 from node.system.errors import ConfigError
 from scenarios.frame.folder import claimed, fresh_folder, write_json, write_text
 from scenarios.frame.progress import print_plain
-from scenarios.frame.report import Ended, numbers, render
+from scenarios.frame.report import Ended, Provenance, numbers, render
 from scenarios.frame.spec import Judged, Request, Scenario, Table, claims_json, is_figures, judge
 
 PACKAGES = (
@@ -42,30 +42,33 @@ FLAGS = {"data_dir": "--data-dir", "overrides": "--set"}
 def run(scenario: Scenario[Any, Any], request: Request, console: Console) -> None:
     """Run a scenario as asked. Raises ConfigError before anything is written, UserError when it fails."""
     refuse_foreign_options(scenario, request)
-    configuration = scenario.plan(request)
-    described = dict(scenario.describe(configuration))
+    command, shown = scenario.command_line, scenario.presentation
+    configuration = command.plan(request)
+    described = dict(command.describe(configuration))
     now, started_s = datetime.now().astimezone(), time.monotonic()
-    target = scenario.target or scenario.name
+    argv = ("scenarios", "run", command.target or scenario.name, *command.again(configuration))
     folder = request.out or fresh_folder(scenario.name, now)
     with claimed(folder, scenario.name, described):
         results = scenario.execute(configuration, folder, console)
-        judged = judge(scenario.claims, results)
+        judged = judge(shown.claims, results)
         ended = Ended(
             name=scenario.name,
             source=scenario.source,
-            headline=scenario.headline(results),
-            note=note(request, len(scenario.claims) - len(judged)),
-            method=scenario.method,
+            headline=shown.headline(results),
+            note=note(request, len(shown.claims) - len(judged)),
+            method=shown.method,
             configuration=described,
-            command=shlex.join(("python", "-m", "scenarios", "run", target, *scenario.again(configuration))),
-            versions=versions(),
-            started=now.isoformat(timespec="seconds"),
-            seconds=time.monotonic() - started_s,
+            provenance=Provenance(
+                command=shlex.join(("python", "-m", *argv)),
+                versions=versions(),
+                started=now.isoformat(timespec="seconds"),
+                seconds=time.monotonic() - started_s,
+            ),
         )
-        tables = scenario.tables(results)
-        scenario.files(results, folder)
+        tables = shown.tables(results)
+        shown.files(results, folder)
         write_json(folder / "result.json", result(scenario, results, ended, judged))
-        write_text(folder / "report.html", render(ended, scenario.charts(results), tables, judged))
+        write_text(folder / "report.html", render(ended, shown.charts(results), tables, judged))
     say(console, ended, tables, judged, folder / "report.html")
 
 
@@ -77,14 +80,15 @@ def note(request: Request, unjudged: int) -> str:
 
 def refuse_foreign_options(scenario: Scenario[Any, Any], request: Request) -> None:
     """Raise ConfigError for an option or an engine that the scenario does not have."""
-    foreign = sorted(request.given() - scenario.options)
+    accepted = scenario.command_line
+    foreign = sorted(request.given() - accepted.options)
     if foreign:
-        allowed = ", ".join(sorted(flag(name) for name in scenario.options))
+        allowed = ", ".join(sorted(flag(name) for name in accepted.options))
         raise ConfigError(
             f"{flag(foreign[0])}: scenario {scenario.name} does not have it; allowed are {allowed}"
         )
-    if request.engine is not None and request.engine not in scenario.engines:
-        allowed = ", ".join(scenario.engines)
+    if request.engine is not None and request.engine not in accepted.engines:
+        allowed = ", ".join(accepted.engines)
         raise ConfigError(
             f"--engine {request.engine}: scenario {scenario.name} does not have it; allowed: {allowed}"
         )
@@ -116,14 +120,14 @@ def result(
         "source": ended.source,
         "configuration": ended.configuration,
         "seed": ended.configuration["seed"],
-        "versions": ended.versions,
-        "command": ended.command,
-        "started": ended.started,
-        "seconds": ended.seconds,
+        "versions": ended.provenance.versions,
+        "command": ended.provenance.command,
+        "started": ended.provenance.started,
+        "seconds": ended.provenance.seconds,
         "note": ended.note,
         "headline": ended.headline,
         "method": ended.method,
-        "arms": dict(scenario.arms(results)),
+        "arms": dict(scenario.presentation.arms(results)),
         "claims": claims_json(judged),
     }
 
@@ -136,7 +140,7 @@ def say(
         console.print(terminal_table(table))
     for claim in judged:
         console.print(claim_line(claim), soft_wrap=True)
-    for line in (ended.note, ended.headline, f"{ended.seconds:.0f} s in all. Report: {report}"):
+    for line in (ended.note, ended.headline, f"{ended.provenance.seconds:.0f} s in all. Report: {report}"):
         if line:
             print_plain(console, line)
 

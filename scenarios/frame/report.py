@@ -22,6 +22,16 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """How a run was made: its command line, the versions of what it ran on, its start and duration."""
+
+    command: str
+    versions: dict[str, str]
+    started: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Ended:
     """A run that has ended, as result.json and report.html describe it."""
 
@@ -30,15 +40,13 @@ class Ended:
     headline: str
     note: str
     configuration: dict[str, Any]
-    command: str
-    versions: dict[str, str]
-    started: str
-    seconds: float
+    provenance: Provenance
     method: str = ""
 
 
 def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judged: Sequence[Judged]) -> str:
     """Return the whole page as HTML."""
+    made = ended.provenance
     return PAGE.format(
         policy=escape(POLICY),
         title=escape(f"Murmuration: scenario {ended.name}"),
@@ -52,8 +60,8 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
         method=f"<p class='how'>{escape(ended.method)}</p>" if ended.method else "",
         tables="\n".join(f"<div class='scroll'>{_bare(table)}</div>" for table in tables),
         configuration=_configuration(ended.configuration),
-        command=escape(ended.command),
-        versions=_definitions({**ended.versions, "started": ended.started, "seconds": figure(ended.seconds)}),
+        command=escape(made.command),
+        versions=_definitions({**made.versions, "started": made.started, "seconds": figure(made.seconds)}),
         data=script_json([asdict(replace(chart, under=None)) for chart in charts]),
         plotly=get_plotlyjs(),
         script=_asset("scenarios", "report.js"),

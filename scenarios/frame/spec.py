@@ -114,38 +114,56 @@ def is_figures(table: Table, column: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Scenario(Generic[Configuration, Results]):
-    """A scenario.
+class CommandLine(Generic[Configuration]):
+    """What `scenarios run` takes for a scenario, and the configuration that it makes of it.
 
     options: the fields of Request that it accepts; a request with any other field is refused.
     plan: turns a request into a configuration; raises ConfigError if that cannot run.
     describe: the configuration as JSON; equal for two runs exactly if they may share a folder.
     again: the arguments after `scenarios run NAME` that reproduce this configuration.
-    execute: runs a configuration in a folder and shows progress on the console; raises UserError.
-    headline: one sentence with the main figures.
-    files: writes further files with the results to the folder, before result.json.
-    target: what `scenarios run` takes for it; "" stands for its name.
-    method: how the claims are judged, in a sentence or two, for a report's reader.
-    stored: the results that a result.json holds; None if it does not hold all of them. Raises ConfigError.
+    target: what stands there for NAME; "" stands for the scenario's name.
     """
 
-    name: str
-    source: str
-    summary: str
     options: frozenset[str]
     engines: tuple[str, ...]
     plan: Callable[[Request], Configuration]
     describe: Callable[[Configuration], Json]
     again: Callable[[Configuration], tuple[str, ...]]
-    execute: Callable[[Configuration, Path, Console], Results]
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class Presentation(Generic[Results]):
+    """What result.json, report.html and the terminal say about results.
+
+    headline: one sentence with the main figures.
+    files: writes further files with the results to the folder, before result.json.
+    method: how the claims are judged, in a sentence or two, for a report's reader.
+    """
+
     headline: Callable[[Results], str]
     arms: Callable[[Results], Mapping[str, Json]]
     claims: tuple[Claim[Results], ...]
     charts: Callable[[Results], tuple[Chart, ...]]
     tables: Callable[[Results], tuple[Table, ...]]
     files: Callable[[Results, Path], None] = no_files
-    target: str = ""
     method: str = ""
+
+
+@dataclass(frozen=True)
+class Scenario(Generic[Configuration, Results]):
+    """A scenario.
+
+    execute: runs a configuration in a folder and shows progress on the console; raises UserError.
+    stored: the results that a result.json holds; None if it does not hold all of them. Raises ConfigError.
+    """
+
+    name: str
+    source: str
+    summary: str
+    command_line: CommandLine[Configuration]
+    execute: Callable[[Configuration, Path, Console], Results]
+    presentation: Presentation[Results]
     stored: Callable[[Json], Results] | None = None
 
 

@@ -91,8 +91,9 @@ def judged_again(scenario: Scenario[Any, Any], result: Json) -> tuple[Json, tupl
         raise ConfigError(
             f"a result of scenario {scenario.name} lacks what this version reads; run it again"
         ) from None
-    claims = judge(scenario.claims, results)
-    again = {**result, "headline": scenario.headline(results), "method": scenario.method}
+    shown = scenario.presentation
+    claims = judge(shown.claims, results)
+    again = {**result, "headline": shown.headline(results), "method": shown.method}
     again["claims"] = claims_json(claims)
     return _in_order(again), claims
 

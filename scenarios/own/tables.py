@@ -20,7 +20,7 @@ from node.task.sections import BUILT_IN_SOURCES, Task
 from scenarios.clients.aggregators import aggregated_by
 from scenarios.clients.attacks import own_attackers
 from scenarios.clients.choices import PARTITIONS, Clients, MechanismChoice, RowChoice
-from scenarios.clients.poisons import NOBODY, Attackers
+from scenarios.clients.poisons import NOBODY
 from scenarios.data.sources import SOURCES
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.cells import Cell
@@ -70,8 +70,13 @@ def cell_of(arm: str, table: Table) -> Cell:
     for name in table:
         if name not in (*SECTIONS, PEERS):
             raise unknown_name("section", name, name, [*SECTIONS, PEERS])
-    if SERVER in table:
-        _check_sections(table)
+    for section in ("privacy", "aggregation", "agreement") if SERVER in table else ():
+        if table.get(section):
+            name = next(iter(table[section]))
+            raise ConfigError(
+                f"{section}.{name} has no effect with [server], whose mechanism is server.mechanism; "
+                "leave it out"
+            )
     peers = _peers(table)
     task_table = {name: table[name] for name in SECTIONS if name in table and name not in (SERVER, ATTACK)}
     task = read_task({"task": {"name": "study"}, **task_table})
@@ -80,17 +85,6 @@ def cell_of(arm: str, table: Table) -> Cell:
     if ATTACK in table:
         raise ConfigError("[attack] has no effect without [server]: its attackers are a server's clients")
     return _swarm(arm, task_table, task, peers)
-
-
-def _check_sections(table: Table) -> None:
-    """Refuse sections of nodes in the table of a server."""
-    for section in ("privacy", "aggregation", "agreement"):
-        if table.get(section):
-            name = next(iter(table[section]))
-            raise ConfigError(
-                f"{section}.{name} has no effect with [server], whose mechanism is server.mechanism; "
-                "leave it out"
-            )
 
 
 def _peers(table: Table) -> int:
@@ -128,6 +122,10 @@ def _federated(arm: str, table: Table, task: Task, clients: int) -> FederatedCel
         raise ConfigError(f"data.source is missing; allowed: a file or folder of data, {_built_in()}")
     server = read_section(ServerSection, SERVER, table[SERVER])
     known = task.data.source in SOURCES
+    attackers = NOBODY
+    if ATTACK in table:
+        attack = read_section(AttackSection, ATTACK, table[ATTACK])
+        attackers = own_attackers(attack.cls, attack.parameters, attack.share)
     return FederatedCell(
         arm=arm,
         seed=0,
@@ -136,7 +134,7 @@ def _federated(arm: str, table: Table, task: Task, clients: int) -> FederatedCel
         model=task.model,
         train=task.train,
         mechanism=_mechanism(server, clients),
-        attackers=_attackers(table),
+        attackers=attackers,
     )
 
 
@@ -154,10 +152,3 @@ def _mechanism(server: ServerSection, clients: int) -> MechanismChoice:
     if server.mechanism in (None, "fedavg"):
         parameters = {"clients_per_round": clients, **parameters}
     return MechanismChoice(server.mechanism or "fedavg", parameters)
-
-
-def _attackers(table: Table) -> Attackers:
-    if ATTACK not in table:
-        return NOBODY
-    attack = read_section(AttackSection, ATTACK, table[ATTACK])
-    return own_attackers(attack.cls, attack.parameters, attack.share)

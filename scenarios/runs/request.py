@@ -129,23 +129,16 @@ def chosen_engine(request: Request, ray: RaySection, usual: str) -> EngineChoice
     name, jobs = request.engine or usual, request.jobs
     if name != "ray" and ray != RaySection():
         raise ConfigError(f"--set ray.*: engine {name} has no such keys; they go with --engine ray")
-    if name == "ray":
-        _check_ray(ray)
-    if jobs is not None and not 1 <= jobs <= _MOST_JOBS:
-        raise ConfigError(f"--jobs {jobs}: allowed are 1 to {_MOST_JOBS} cells side by side")
-    return EngineChoice(name, jobs, ray)
-
-
-def _check_ray(section: RaySection) -> None:
-    if find_spec("ray") is None:
+    if name == "ray" and find_spec("ray") is None:
         raise ConfigError(
             f"--engine ray: Ray is not installed; `pip install '{DISTRIBUTION}[ray]'`, "
             "or take --engine inline"
         )
-    if section.working_dir is not None and not Path(section.working_dir).is_dir():
-        raise ConfigError(
-            f"ray.working_dir = {shown(section.working_dir)} is no folder; give one that is there"
-        )
+    if ray.working_dir is not None and not Path(ray.working_dir).is_dir():
+        raise ConfigError(f"ray.working_dir = {shown(ray.working_dir)} is no folder; give one that is there")
+    if jobs is not None and not 1 <= jobs <= _MOST_JOBS:
+        raise ConfigError(f"--jobs {jobs}: allowed are 1 to {_MOST_JOBS} cells side by side")
+    return EngineChoice(name, jobs, ray)
 
 
 def _seeds(study: Study, request: Request, own: StudySection) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from scenarios.engines.engine import Engine, Place, cores
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine
 from scenarios.frame.progress import print_plain
-from scenarios.frame.spec import Json, Scenario, Table
+from scenarios.frame.spec import CommandLine, Json, Presentation, Scenario, Table
 from scenarios.runs.progress import sweep_shown
 from scenarios.runs.request import OPTIONS, StudyRun, described, study_run
 from scenarios.study.cells import Cell, Shelf
@@ -30,20 +30,24 @@ def scenario_of(study: Study, target: str = "") -> Scenario[StudyRun, Sweep]:
         name=study.name,
         source=study.source,
         summary=study.summary,
-        options=OPTIONS,
-        engines=ENGINES,
-        plan=lambda request: study_run(study, request),
-        describe=described,
-        again=lambda run: run.given,
+        command_line=CommandLine(
+            options=OPTIONS,
+            engines=ENGINES,
+            plan=partial(study_run, study),
+            describe=described,
+            again=lambda run: run.given,
+            target=target,
+        ),
         execute=execute,
-        headline=study.headline or usual_headline,
-        arms=_arms,
-        claims=study.claims,
-        charts=study.charts or usual_charts,
-        tables=partial(_tables, study),
-        files=_write_frame,
-        target=target,
-        method=METHOD,
+        presentation=Presentation(
+            headline=study.headline or usual_headline,
+            arms=_arms,
+            claims=study.claims,
+            charts=study.charts or usual_charts,
+            tables=partial(_tables, study),
+            files=_write_frame,
+            method=METHOD,
+        ),
         stored=partial(stored, study),
     )
 

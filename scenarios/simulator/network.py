@@ -22,7 +22,7 @@ from protocol.wire import codec
 from protocol.wire.messages import Key, Message
 from scenarios.simulator.hosts import Host
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import Crash, Plan
+from scenarios.simulator.plans import Plan
 from scenarios.simulator.rules import Rules
 from scenarios.simulator.tracker import SimulatedTracker
 
@@ -31,6 +31,8 @@ REFUSED_AFTER_S = 0.01
 CUT_AFTER_S = 5.0
 TOO_EARLY_AGAIN_S = 0.05
 TOO_EARLY_TRIES = 200
+STEP_BUDGET = 400_000
+"""The most events of a run, which is stuck if it needs more."""
 
 
 def by_key(peers: int, seed: int) -> list[int]:
@@ -62,7 +64,7 @@ class Network:
         self._order = itertools.count()
         self._links: set[tuple[int, int]] = set()
         self._last_arrival: dict[tuple[int, int], float] = {}
-        self._lies = dict(plan.lies)
+        self._lies = dict(plan.conditions.lies)
         self.peers = [self._peer(index) for index in range(plan.peers)]
         self.tracker = SimulatedTracker(plan.peers, self) if plan.tracker else None
         self.hosts: list[Host] = [*self.peers, *([self.tracker] if self.tracker else [])]
@@ -74,9 +76,10 @@ class Network:
         return SimulatedPeer(index, self)
 
     def _two_faces(self) -> dict[int, Host]:
-        if self.plan.two_faced is None:
+        two_faced = self.plan.conditions.two_faced
+        if two_faced is None:
             return {}
-        one, other = self.peers[self.plan.two_faced], self._peer(self.plan.faces)
+        one, other = self.peers[two_faced], self._peer(self.plan.faces)
         other.key, other.endpoint = one.key, one.endpoint
         self.hosts.append(other)
         rest = [host.index for host in self.hosts if host not in (one, other)]
@@ -98,10 +101,10 @@ class Network:
         """Call `call` after `seconds` if the host is still in the same life."""
         heapq.heappush(self._events, (self.now + seconds, next(self._order), host, host.life, call))
 
-    def run(self) -> Network:
+    def run(self, step_budget: int = STEP_BUDGET) -> Network:
         """Run until every peer is done or gone. Raises Violation if a rule is broken or peers do not end."""
         self._start()
-        for _ in range(self.plan.step_budget):
+        for _ in range(step_budget):
             if not self._events or all(peer.done or peer.gone for peer in self.peers):
                 break
             self._step()
@@ -139,21 +142,18 @@ class Network:
         sender.sends += 1
         for crash in self.plan.conditions.crashes:
             if crash.peer == sender.index and crash.at_send == sender.sends:
-                self._crash(sender, crash)
+                self.end(sender)
+                if crash.back_after_s is None:
+                    sender.gone = True
+                else:
+                    self.after(crash.back_after_s, sender, sender.start)
                 return True
         return False
-
-    def _crash(self, host: Host, crash: Crash) -> None:
-        self.end(host)
-        if crash.back_after_s is None:
-            host.gone = True
-        else:
-            self.after(crash.back_after_s, host, host.start)
 
     def end(self, host: Host) -> None:
         """End a process and break its links; the peers at the other ends notice it if the plan allows."""
         host.die()
-        if not self.plan.conditions.notices_loss:
+        if not self.plan.conditions.links.notices_loss:
             return
         for sender, receiver in sorted(self._links):
             other = self.hosts[sender]
@@ -202,29 +202,30 @@ class Network:
             self.after(REFUSED_AFTER_S, sender, lambda: self._tell_unreachable(sender, endpoint, why))
             return
         self._links.add((sender.index, receiver.index))
+        links = self.plan.conditions.links
         if self._is_cut(sender, receiver):
-            if self.plan.conditions.notices_loss:
+            if links.notices_loss:
                 self.after(CUT_AFTER_S, sender, lambda: self._timed_out(sender, receiver))
             return
-        copies = 1 + (self.random.random() < self.plan.conditions.duplication)
+        copies = 1 + (self.random.random() < links.duplication)
         for _ in range(copies):
-            if self.random.random() >= self.plan.conditions.loss:
+            if self.random.random() >= links.loss:
                 delay = self._delay(sender, receiver, sent)
                 if delay < math.inf:
                     self.after(delay, receiver, lambda: self._deliver(sender, receiver, sent, 0))
 
     def _is_face(self, host: Host) -> bool:
-        return host.index in (self.plan.two_faced, self.plan.faces)
+        return host.index in (self.plan.conditions.two_faced, self.plan.faces)
 
     def _delay(self, sender: Host, receiver: Host, message: Message) -> float:
         """The seconds that this message takes to arrive."""
-        conditions = self.plan.conditions
-        seconds = self.random.uniform(*conditions.delay_s) + max(0.0, sender.hung_until - self.now)
-        for late in conditions.lates:
+        links = self.plan.conditions.links
+        seconds = self.random.uniform(*links.delay_s) + max(0.0, sender.hung_until - self.now)
+        for late in self.plan.conditions.lates:
             is_late = late.peer == sender.index and self.elapsed_s < late.until_s
             seconds += late.by_s if is_late and isinstance(message, late.kinds) else 0.0
         arrival, link = self.now + seconds, (sender.index, receiver.index)
-        if self.random.random() >= conditions.reordering:
+        if self.random.random() >= links.reordering:
             arrival = max(arrival, self._last_arrival.get(link, arrival))
         self._last_arrival[link] = max(arrival, self._last_arrival.get(link, arrival))
         return arrival - self.now

@@ -66,11 +66,20 @@ from protocol.wire.messages import (
     Sum,
 )
 from scenarios.simulator.hosts import Host
-from scenarios.simulator.plans import Leave
-from scenarios.simulator.rules import SLOT, Outcome
+from scenarios.simulator.plans import MIN_PARTICIPANTS, Leave
+from scenarios.simulator.rules import SLOT, Outcome, Units
 from scenarios.simulator.wires import Wires
 
 PARAMETERS = '{"simulated":true}'
+
+
+@dataclass
+class LearnedUnits:
+    """The units that a peer learned, numbered: how many, those not yet spent, those spent since its base."""
+
+    count: int = 0
+    fresh: Units = ()
+    spent: Units = ()
 
 
 @dataclass
@@ -79,9 +88,7 @@ class Disk:
 
     state: NodeState
     bases: dict[bytes, Floats]
-    fresh: tuple[int, ...] = ()
-    spent: tuple[int, ...] = ()
-    learned: int = 0
+    units: LearnedUnits = field(default_factory=LearnedUnits)
     sums: dict[tuple[Sid, Key, int], bytes] = field(default_factory=dict)
     certificates: dict[Sid, tuple[Group, Base, Certificate | ResultCertificate]] = field(default_factory=dict)
     lines: dict[bytes, Line] = field(default_factory=dict)
@@ -93,13 +100,14 @@ class SimulatedPeer(Host):
 
     def __init__(self, index: int, network: Wires[Host]) -> None:
         super().__init__(index, network)
-        vector = np.zeros(network.plan.dimension, dtype="<f4")
+        vector = np.zeros(network.plan.aggregation.dimension, dtype="<f4")
         base = Base(0, base_digest(signing.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
         self.disk = Disk(NodeState(0, base, None, {}), {base.digest: vector})
-        self._offered: tuple[int, ...] = ()
+        self._offered: Units = ()
         self._progress_at = 0.0
-        self._follows_from = dict(network.plan.follows).get(index, math.inf)
-        self._train_s = dict(network.plan.own_train_s).get(index, network.plan.train_s)
+        offers = network.plan.offers
+        self._follows_from = dict(offers.follows).get(index, math.inf)
+        self._train_s = dict(offers.own_train_s).get(index, offers.train_s)
         self._alone_after = 0
         """Its round in which it took its base, or the last one before this start."""
         self._ended_by: str | None = None
@@ -131,7 +139,7 @@ class SimulatedPeer(Host):
         self.node = self._node(self._settings(), state, past)
         self._state = state
         self._alone_after, self._ended_by = self.node.round, None
-        for leave in self.network.plan.leaves:
+        for leave in self.network.plan.conditions.leaves:
             if leave.peer == self.index and leave.at_s > self.network.elapsed_s:
                 self.network.after(leave.at_s - self.network.elapsed_s, self, partial(self._leave, leave))
         self.carry_out(self.node.open(now))
@@ -141,8 +149,8 @@ class SimulatedPeer(Host):
         return Node(settings, state, past, self.network.random.randbytes(32))
 
     def _settings(self) -> Settings:
-        plan = self.network.plan
-        tracker = self.network.tracker
+        plan, tracker = self.network.plan, self.network.tracker
+        aggregation = plan.aggregation
         return Settings(
             key=self.key,
             endpoint=self.endpoint,
@@ -150,10 +158,10 @@ class SimulatedPeer(Host):
             task=SharedTask(
                 name="simulated",
                 parameters=PARAMETERS,
-                min_participants=plan.min_participants,
+                min_participants=MIN_PARTICIPANTS,
                 sums=plan.rounds,
-                run_steps=plan.run_steps,
-                leave_out=plan.leave_out,
+                run_steps=aggregation.run_steps,
+                leave_out=aggregation.leave_out,
             ),
             contacts=Contacts(
                 seeds=() if tracker else tuple(peer.endpoint for peer in self.network.peers),
@@ -161,17 +169,23 @@ class SimulatedPeer(Host):
                 pins={},
                 allow=None,
             ),
-            aggregation=Aggregation(plan.dimension, plan.shares, plan.masked, plan.dimension + plan.slots),
-            timeouts=Timeouts(
-                plan.timeouts.group_s, SessionTimeouts(plan.timeouts.shares_s, plan.timeouts.sums_s)
+            aggregation=Aggregation(
+                aggregation.dimension,
+                aggregation.shares,
+                aggregation.masked,
+                aggregation.dimension + aggregation.slots,
             ),
-            quorum=QuorumRules(None if tracker else self._named(), plan.liars, plan.weak),
+            timeouts=Timeouts(
+                aggregation.timeouts.group_s,
+                SessionTimeouts(aggregation.timeouts.shares_s, aggregation.timeouts.sums_s),
+            ),
+            quorum=QuorumRules(None if tracker else self._named(), plan.quorum.liars, plan.quorum.weak),
         )
 
     def _named(self) -> Electorate:
         """The electors of the first base that this peer names."""
-        liars, names = self.network.plan.liars, [peer.endpoint for peer in self.network.peers]
-        return of_names(names if self.network.plan.alike else [self.endpoint], liars)
+        quorum, names = self.network.plan.quorum, [peer.endpoint for peer in self.network.peers]
+        return of_names(names if quorum.alike else [self.endpoint], quorum.liars)
 
     def resumed(self, now: float) -> None:
         """Continue after a hang; the time in it does not count as time without progress."""
@@ -207,12 +221,13 @@ class SimulatedPeer(Host):
         if self._is_over():
             self._train()
             return
-        if not (self.network.plan.reuse_offers and self.disk.fresh):
-            self.disk.fresh += (self.disk.learned,)
-            self.disk.learned += 1
-        self._offered = self.disk.fresh
+        units = self.disk.units
+        if not (self.network.plan.reuse_offers and units.fresh):
+            units.fresh += (units.count,)
+            units.count += 1
+        self._offered = units.fresh
         vector = self.network.rules.offered(self.index, self._offered).astype("<f4")
-        offer = np.append(vector, np.full(self.network.plan.slots, SLOT, "<f4"))
+        offer = np.append(vector, np.full(self.network.plan.aggregation.slots, SLOT, "<f4"))
         self.carry_out(self.node.offer(offer, self.network.random.randbytes(32), self.network.now))
 
     def _save(self) -> None:
@@ -227,8 +242,13 @@ class SimulatedPeer(Host):
                 self.send_all(endpoint, action.messages)
             case RaiseEpoch() | Spend() | Vote() | Unbind() | Keep():
                 self._store(action)
-            case Completed() | Failed():
-                self._take_result(action)
+            case Completed():
+                self._take_mean(action)
+                self._end_round(action.round, action.sid, None)
+            case Failed():
+                if self.network.plan.reuse_offers:
+                    self.disk.units.fresh, self.disk.units.spent = self._offered, ()
+                self._end_round(action.round, action.sid, action.reason)
             case Healed():
                 self._take_mean(action)
             case Adopted():
@@ -259,10 +279,10 @@ class SimulatedPeer(Host):
                     self.disk.sums[part.sid, part.owner, part.index] = bytes(part.payload)
 
     def _spend(self, spend: Spend) -> None:
-        units = self._offered
-        self.network.rules.spent(self.index, self.key.public, units, spend)
-        self.disk.spent += units
-        self.disk.fresh = tuple(unit for unit in self.disk.fresh if unit not in units)
+        units, offered = self.disk.units, self._offered
+        self.network.rules.spent(self.index, self.key.public, offered, spend)
+        units.spent += offered
+        units.fresh = tuple(unit for unit in units.fresh if unit not in offered)
 
     def _complain(self, action: Fatal | Evidence) -> None:
         rules = self.network.rules
@@ -271,20 +291,11 @@ class SimulatedPeer(Host):
         self._save()
         rules.accused(self.index, self.network.index_of(action.sender), action)
 
-    def _take_result(self, action: Completed | Failed) -> None:
-        if isinstance(action, Completed):
-            self._take_mean(action)
-            self._end_round(action.round, action.sid, None)
-            return
-        if self.network.plan.reuse_offers:
-            self.disk.fresh, self.disk.spent = self._offered, ()
-        self._end_round(action.round, action.sid, action.reason)
-
     def _take_mean(self, action: Completed | Healed) -> None:
         """Compute the base that follows from a session's mean; store it with its certificate."""
         self.network.rules.proved(self.index, action)
         before = action.group.base
-        vector = self.disk.bases[before.digest] + action.result[: self.network.plan.dimension]
+        vector = self.disk.bases[before.digest] + action.result[: self.network.plan.aggregation.dimension]
         digest = base_digest(signing.parameters_hash(PARAMETERS), before.generation + 1, vector)
         line = action.line or FIRST
         base = Base(before.generation + 1, digest, len(action.contributors), action.sid, line.anchor)
@@ -296,7 +307,7 @@ class SimulatedPeer(Host):
         self.disk.bases[base.digest] = vector
         self.disk.lines[base.digest] = line
         self.disk.votes = {sid: vote for sid, vote in self.disk.votes.items() if vote.anchor >= base.anchor}
-        self.disk.spent = ()
+        self.disk.units.spent = ()
         self.network.rules.stored(self.index, base, self.base)
         actions = self.node.adopted(base, self.network.now)
         self._alone_after = self.node.round + is_fetched

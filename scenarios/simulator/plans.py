@@ -37,6 +37,7 @@ ENDS = (Ack, Release)
 VIEWS = (ViewChange, Propose)
 KINDS: tuple[tuple[type[Message], ...], ...] = (READY, SHARES, SUMS, JOINS, MASKS, ENDS, VIEWS)
 SEEDS = ShareSettings("seed", 4.0, 100.0)
+MIN_PARTICIPANTS = 3
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ Liar = Callable[[NodeKey, str, Message], tuple[Message, ...]]
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """The conditions of the network, and the faults of hosts."""
+class Links:
+    """How the network carries messages."""
 
     delay_s: tuple[float, float] = (0.001, 0.05)
     loss: float = 0.0
@@ -115,10 +116,22 @@ class Conditions:
     """The share of messages that may overtake earlier ones of their link; all others keep the order."""
     notices_loss: bool = True
     """Whether a sender learns that a peer is dead or cut off; otherwise it notices only by deadlines."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The network, and what goes wrong. `lies`: the peers that lie, each with its function."""
+
+    links: Links = Links()
     crashes: tuple[Crash, ...] = ()
     hangs: tuple[Hang, ...] = ()
     partitions: tuple[Partition, ...] = ()
     lates: tuple[Late, ...] = ()
+    leaves: tuple[Leave, ...] = ()
+    """The peers that their owners stop in good order."""
+    lies: tuple[tuple[int, Liar], ...] = ()
+    two_faced: int | None = None
+    """A peer that is two nodes with one key and one endpoint; every other peer meets only one of them."""
 
 
 @dataclass(frozen=True)
@@ -136,31 +149,26 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The plan of one run. `lies`: the peers that lie, each with its function."""
+class Aggregation:
+    """How the members of a group sum their offers."""
 
-    peers: int
-    rounds: int
-    conditions: Conditions = Conditions()
     shares: ShareSettings = SEEDS
     masked: MaskedSettings | None = None
     """Settings of masked sums, used in groups that are large enough; None: shares in all groups."""
     timeouts: Timeouts = Timeouts()
-    tracker: bool = False
-    min_participants: int = 3
     dimension: int = 6
     slots: int = 0
     """The number of extra words after the vector in every offer and sum."""
     run_steps: int = 1
     """The most steps of a run, if masked sums are all or none."""
-    train_s: tuple[float, float] = (0.2, 0.6)
-    own_train_s: tuple[tuple[int, tuple[float, float]], ...] = ()
-    """(peer, its times): the peers whose training takes another time than that of all others."""
-    step_budget: int = 400_000
-    follows: tuple[tuple[int, int], ...] = ()
-    """(peer, round): from this round on the peer's budget is spent, and it follows without offers."""
-    leaves: tuple[Leave, ...] = ()
-    """The peers that their owners stop in good order."""
+    leave_out: int = 0
+    """For how many sums peers first leave out one that withholds; 0: never."""
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """Who elects the first base, and what peers do without a quorum of them."""
+
     alike: bool = True
     """Whether all peers name the same electors of the first base.
 
@@ -168,13 +176,32 @@ class Plan:
     """
     weak: bool = True
     """Whether groups without a quorum of electors may form after a waiting time."""
-    leave_out: int = 0
-    """For how many sums peers first leave out one that withholds; 0: never."""
-    lies: tuple[tuple[int, Liar], ...] = ()
-    two_faced: int | None = None
-    """A peer that is two nodes with one key and one endpoint; every other peer meets only one of them."""
     liars: int = BY_SIZE
     """How many electors may lie, as all peers have it."""
+
+
+@dataclass(frozen=True)
+class Offers:
+    """How long peers train for an offer, and from which round on they have none."""
+
+    train_s: tuple[float, float] = (0.2, 0.6)
+    own_train_s: tuple[tuple[int, tuple[float, float]], ...] = ()
+    """(peer, its times): the peers whose training takes another time than that of all others."""
+    follows: tuple[tuple[int, int], ...] = ()
+    """(peer, round): from this round on the peer's budget is spent, and it follows without offers."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of one run."""
+
+    peers: int
+    rounds: int
+    conditions: Conditions = Conditions()
+    aggregation: Aggregation = Aggregation()
+    quorum: Quorum = Quorum()
+    offers: Offers = Offers()
+    tracker: bool = False
     reuse_offers: bool = False
     """A planted fault that checks the tests: peers offer again what they spent in a failed round."""
 
@@ -187,69 +214,46 @@ class Plan:
 def random_plan(seed: int) -> Plan:
     """Draw a plan from a seed: size, shares or masks, network, faults."""
     rng = random.Random(seed ^ 0x5EED)  # noqa: S311 - a schedule, not a secret
-    masked = _random_masks(rng)
+    masked = None
+    if rng.random() >= 0.5:
+        masked = MaskedSettings(4.0, rng.choice([None, 1]), rng.choice([0, ALL_TO_ALL_BYTES]))
     peers = rng.randint(3, 7) if masked is None or rng.random() < 0.85 else rng.randint(8, 10)
     tracker = rng.random() < 0.25
     rounds = rng.randint(2, 6) if peers < 8 else 2
-    return Plan(
-        peers,
-        rounds,
-        _random_conditions(rng, peers, peers + tracker),
-        ShareSettings(rng.choice(["seed", "ring", "float"]), 4.0, 100.0),
-        masked,
-        tracker=tracker,
-        follows=_random_follows(rng, peers, rounds),
-        slots=seed % 2,
-    )
-
-
-def _random_masks(rng: random.Random) -> MaskedSettings | None:
-    if rng.random() < 0.5:
-        return None
-    return MaskedSettings(4.0, rng.choice([None, 1]), rng.choice([0, ALL_TO_ALL_BYTES]))
+    conditions = _random_conditions(rng, peers, peers + tracker)
+    shares = ShareSettings(rng.choice(["seed", "ring", "float"]), 4.0, 100.0)
+    follows: tuple[tuple[int, int], ...] = ()
+    if rng.random() < 0.3:
+        followers = rng.sample(range(peers), rng.randint(1, peers))
+        follows = tuple((peer, rng.randint(1, rounds)) for peer in followers)
+    aggregation = Aggregation(shares, masked, slots=seed % 2)
+    return Plan(peers, rounds, conditions, aggregation, offers=Offers(follows=follows), tracker=tracker)
 
 
 def _random_conditions(rng: random.Random, peers: int, hosts: int) -> Conditions:
     harsh = rng.random() < 0.4
-    return Conditions(
+    links = Links(
         delay_s=(0.001, rng.choice([0.02, 0.2, 2.0])),
         loss=rng.choice([0.0, 0.05, 0.2]) if harsh else 0.0,
         duplication=rng.choice([0.0, 0.2]),
         reordering=rng.choice([0.0, 0.5, 1.0]),
         notices_loss=rng.random() < 0.7,
-        crashes=tuple(
-            Crash(peer, rng.randint(1, 150), rng.choice([None, rng.uniform(0.2, 20.0)]))
-            for peer in rng.sample(range(hosts), rng.choice([0, 1, 1, 2, peers - 1]))
-        ),
-        hangs=_random_hangs(rng, hosts),
-        partitions=_random_partitions(rng, peers) if harsh else (),
-        lates=_random_lates(rng, peers),
     )
-
-
-def _random_hangs(rng: random.Random, hosts: int) -> tuple[Hang, ...]:
-    if rng.random() >= 0.25:
-        return ()
-    return (Hang(rng.randrange(hosts), rng.randint(1, 150), rng.choice([None, rng.uniform(1.0, 40.0)])),)
-
-
-def _random_follows(rng: random.Random, peers: int, rounds: int) -> tuple[tuple[int, int], ...]:
-    if rng.random() >= 0.3:
-        return ()
-    followers = rng.sample(range(peers), rng.randint(1, peers))
-    return tuple((peer, rng.randint(1, rounds)) for peer in followers)
-
-
-def _random_partitions(rng: random.Random, peers: int) -> tuple[Partition, ...]:
-    if rng.random() >= 0.4:
-        return ()
-    order = rng.sample(range(peers), peers)
-    cut, begin = rng.randint(1, peers - 1), rng.uniform(0.0, 10.0)
-    return (split(order[:cut], order[cut:], begin, begin + rng.uniform(1.0, 60.0)),)
-
-
-def _random_lates(rng: random.Random, peers: int) -> tuple[Late, ...]:
-    if rng.random() >= 0.25:
-        return ()
-    by_s, until_s = rng.uniform(1.0, 20.0), rng.uniform(1.0, 30.0)
-    return (Late(rng.randrange(peers), rng.choice(KINDS), by_s, until_s),)
+    crashes = tuple(
+        Crash(peer, rng.randint(1, 150), rng.choice([None, rng.uniform(0.2, 20.0)]))
+        for peer in rng.sample(range(hosts), rng.choice([0, 1, 1, 2, peers - 1]))
+    )
+    hangs: tuple[Hang, ...] = ()
+    if rng.random() < 0.25:
+        hang = Hang(rng.randrange(hosts), rng.randint(1, 150), rng.choice([None, rng.uniform(1.0, 40.0)]))
+        hangs = (hang,)
+    partitions: tuple[Partition, ...] = ()
+    if harsh and rng.random() < 0.4:
+        order = rng.sample(range(peers), peers)
+        cut, begin = rng.randint(1, peers - 1), rng.uniform(0.0, 10.0)
+        partitions = (split(order[:cut], order[cut:], begin, begin + rng.uniform(1.0, 60.0)),)
+    lates: tuple[Late, ...] = ()
+    if rng.random() < 0.25:
+        by_s, until_s = rng.uniform(1.0, 20.0), rng.uniform(1.0, 30.0)
+        lates = (Late(rng.randrange(peers), rng.choice(KINDS), by_s, until_s),)
+    return Conditions(links, crashes, hangs, partitions, lates)

@@ -72,9 +72,9 @@ class Rules:
     def __init__(self, plan: Plan, seed: int) -> None:
         self._plan = plan
         self._seed = seed
-        self._liars = {liar for liar, _ in plan.lies}
-        if plan.two_faced is not None:
-            self._liars |= {plan.two_faced, plan.faces}
+        self._liars = {liar for liar, _ in plan.conditions.lies}
+        if plan.conditions.two_faced is not None:
+            self._liars |= {plan.conditions.two_faced, plan.faces}
         self.outcomes: list[Outcome] = []
         self.accusations: list[Accusation] = []
         self.offers: dict[tuple[Sid, Key], tuple[int, Units]] = {}
@@ -119,16 +119,22 @@ class Rules:
         whole = [offer for offer in offers if offer is not None]
         if len(whole) < len(members):
             self.violated(f"peer {peer} holds the mean of a session without every member's offer")
-        if not self._liars.intersection(member for member, _ in whole):
-            self._right_mean(peer, proof, whole)
-        elif self._is_masked(len(proof.group.readys)):
-            self._same_mean(peer, proof)
+        is_honest = not self._liars.intersection(member for member, _ in whole)
+        if is_honest or self._is_masked(len(proof.group.readys)):
+            mean = proof.result.tobytes()
+            if self._means.setdefault(proof.sid, mean) != mean:
+                self.violated(f"peer {peer} holds another mean of a session than a second member")
+        if is_honest:
+            exact = np.mean([self.offered(*offer) for offer in whole], axis=0)
+            whole_mean = np.append(exact, np.full(self._plan.aggregation.slots, SLOT))
+            if np.abs(whole_mean - proof.result).max() > TOLERANCE:
+                self.violated(f"peer {peer} holds a mean that is not the members' mean")
 
     def _is_masked(self, members: int) -> bool:
-        return self._plan.masked is not None and members >= LEAST_MEMBERS
+        return self._plan.aggregation.masked is not None and members >= LEAST_MEMBERS
 
     def _withstands(self, members: int) -> Tolerance:
-        masked = self._plan.masked
+        masked = self._plan.aggregation.masked
         return tolerance(members, None) if masked is None else masked.tolerance(members)
 
     def _enough(self, peer: int, proof: Completed | Healed) -> None:
@@ -137,33 +143,18 @@ class Rules:
         if len(proof.contributors) < least:
             self.violated(f"peer {peer} holds the mean of {len(proof.contributors)} of {members}")
 
-    def _same_mean(self, peer: int, proof: Completed | Healed) -> None:
-        mean = proof.result.tobytes()
-        if self._means.setdefault(proof.sid, mean) != mean:
-            self.violated(f"peer {peer} holds another mean of a session than a second member")
-
-    def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
-        self._same_mean(peer, proof)
-        exact = np.mean([self.offered(*offer) for offer in offers], axis=0)
-        if np.abs(np.append(exact, np.full(self._plan.slots, SLOT)) - proof.result).max() > TOLERANCE:
-            self.violated(f"peer {peer} holds a mean that is not the members' mean")
-
     # -- masked sessions: all sent messages --------------------------------------------------------
 
     def saw(self, peer: int, message: Message) -> None:
         """Check a message that a peer sends."""
         match message:
             case Ack(vote=vote):
-                self._acknowledged(peer, vote)
+                acks = self._acks.setdefault(vote.sid, {})
+                if acks.setdefault(vote.sender, vote) != vote and peer not in self._liars:
+                    self.violated(f"peer {peer} acknowledges two totals in one session")
+                acks[vote.sender] = vote
             case Release(head=head) if peer not in self._liars:
                 self._released(peer, head, len(message.shares))
-
-    def _acknowledged(self, peer: int, vote: AckVote) -> None:
-        acks = self._acks.setdefault(vote.sid, {})
-        known = acks.setdefault(vote.sender, vote)
-        if known != vote and peer not in self._liars:
-            self.violated(f"peer {peer} acknowledges two totals in one session")
-        acks[vote.sender] = vote
 
     def _released(self, peer: int, head: ReleaseHead, members: int) -> None:
         releases = self._releases.setdefault(head.sid, {})
@@ -186,7 +177,7 @@ class Rules:
         """
         if base.rank <= before.rank:
             self.violated(f"peer {peer} goes from generation {before.generation} to a base of lower rank")
-        if peer in self._liars or (self._liars and self._plan.two_faced is None):
+        if peer in self._liars or (self._liars and self._plan.conditions.two_faced is None):
             return
         if not base.is_strong:
             return
@@ -215,7 +206,7 @@ class Rules:
 
     def offered(self, peer: int, units: Units) -> NDArray[np.float64]:
         """The vector (d,) float64 that a peer offers for these units."""
-        vectors = [unit_vector(peer, unit, self._plan.dimension) for unit in units]
+        vectors = [unit_vector(peer, unit, self._plan.aggregation.dimension) for unit in units]
         return np.sum(vectors, axis=0, dtype=np.float64)
 
     def ended(self, outcome: Outcome) -> None:
@@ -228,8 +219,8 @@ class Rules:
     def waited(self, peer: int, seconds: float, rounds: int) -> None:
         """Check that a peer made progress in round `rounds` after an allowed number of virtual seconds."""
         self.longest_wait_s = max(self.longest_wait_s, seconds)
-        times = self._plan.timeouts
-        allowed = times.round_s + GRACE_S + JOIN_S + HEAL_S + max(self._plan.train_s)
+        round_s = self._plan.aggregation.timeouts.round_s
+        allowed = round_s + GRACE_S + JOIN_S + HEAL_S + max(self._plan.offers.train_s)
         if seconds > allowed:
             self.violated(f"peer {peer} stood in round {rounds} for {seconds:.1f} virtual seconds")
 

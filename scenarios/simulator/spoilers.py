@@ -24,7 +24,7 @@ from protocol.wire.masked_messages import (
 from protocol.wire.messages import Accepted, Group, Message, Ready, Share, Sum
 from protocol.wire.signing import sign
 from scenarios.simulator.network import Network, by_key
-from scenarios.simulator.plans import Conditions, Liar, Plan, Timeouts
+from scenarios.simulator.plans import Aggregation, Conditions, Liar, Links, Offers, Plan, Timeouts
 
 FREE = 2
 """How many rounds each of them may spoil before its victims know it."""
@@ -101,16 +101,16 @@ def network_of(
 
     Training takes 1 to 2 s of virtual time. Messages between two peers keep their order, as on a stream.
     """
-    links = Conditions(reordering=0.0)
-    plan = Plan(peers, 10**6, links, masked=masked, train_s=(1.0, 2.0), leave_out=LEAVE_OUT)
     order = by_key(peers, seed)
     lies = tuple((order[place], spoiler) for place in places if spoiler is not None)
-    return Network(replace(plan, lies=lies), seed)
+    conditions = Conditions(Links(reordering=0.0), lies=lies)
+    aggregation = Aggregation(masked=masked, leave_out=LEAVE_OUT)
+    return Network(Plan(peers, 10**6, conditions, aggregation, offers=Offers((1.0, 2.0))), seed)
 
 
 def sums(network: Network, seconds: float) -> int:
     """How many sums its honest peers make in so many virtual seconds."""
-    liars = {liar for liar, _ in network.plan.lies}
+    liars = {liar for liar, _ in network.plan.conditions.lies}
     network.run_for(seconds)
     return max(peer.base.generation for peer in network.peers if peer.index not in liars)
 

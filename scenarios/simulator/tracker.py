@@ -7,6 +7,7 @@ from protocol.machine import Machine
 from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.messages import Key
 from scenarios.simulator.hosts import Host
+from scenarios.simulator.plans import MIN_PARTICIPANTS
 from scenarios.simulator.wires import Wires
 
 
@@ -16,7 +17,7 @@ class SimulatedTracker(Host):
     def __init__(self, index: int, network: Wires[Host]) -> None:
         super().__init__(index, network)
         self._named: dict[tuple[str, bytes], tuple[Key, ...]] = {}
-        self._introducer = Tracker(self.key, network.plan.min_participants, None, self._named)
+        self._introducer = Tracker(self.key, MIN_PARTICIPANTS, None, self._named)
 
     @property
     def first_electors(self) -> tuple[Key, ...]:
@@ -30,7 +31,7 @@ class SimulatedTracker(Host):
 
     def boot(self) -> None:
         """Make a tracker that knows no peer."""
-        self._introducer = Tracker(self.key, self.network.plan.min_participants, None, self._named)
+        self._introducer = Tracker(self.key, MIN_PARTICIPANTS, None, self._named)
 
     def perform(self, action: Action) -> None:
         """Send messages and store named electors; ignore notices."""

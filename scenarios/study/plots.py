@@ -180,8 +180,12 @@ class Lines:
 
     def chart(self, sweep: Sweep) -> Chart:
         """See Plot."""
+        name = _name(sweep, self.fact)
+        curves = self.curves or (Curve(lambda others: in_words(others) or name, self.where),)
         traces = [
-            trace for curve, place in self._curves(sweep) for trace in self._traces(sweep, curve, place)
+            trace
+            for place, curve in enumerate(curves)
+            for trace in self._traces(sweep, curve, place if curve.ink is None else curve.ink)
         ]
         places = _in_order([place for trace in traces for place in trace["x"]])
         key = self.key or _key("over", self.over, self.fact)
@@ -195,11 +199,6 @@ class Lines:
             (*traces, *(trace for trace in found if trace is not None)),
             merged(self._layout(sweep, places), given(self.look, sweep)),
         )
-
-    def _curves(self, sweep: Sweep) -> Sequence[tuple[Curve, int]]:
-        name = _name(sweep, self.fact)
-        curves = self.curves or (Curve(lambda others: in_words(others) or name, self.where),)
-        return [(curve, place if curve.ink is None else curve.ink) for place, curve in enumerate(curves)]
 
     def _traces(self, sweep: Sweep, curve: Curve, first: int) -> Iterator[Json]:
         for position, (name, arms) in enumerate(self._lines(sweep, curve), first):

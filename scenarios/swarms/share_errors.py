@@ -9,7 +9,7 @@ seals, and compare the mean with the one in float64. Figures are errors, not acc
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import ClassVar
@@ -69,20 +69,15 @@ def share_errors(vectors: Sequence[Floats], shares: Shares, rng: np.random.Gener
 def mean_by_shares(vectors: Sequence[Floats], shares: Shares, rng: np.random.Generator) -> Floats:
     """The mean (d,) float32 of one vector per member, as members compute it. Seeds come from `rng`."""
     sums = [shares.encode(vector, rng.bytes(SEED_BYTES))[0] for vector in vectors]
-    for (_, recipient), seed in [*_split(sums, shares, rng)]:
+    seeds = []
+    for sender, recipient in permutations(range(len(sums)), 2):
+        seed = rng.bytes(SEED_BYTES)
+        shares.subtract(sums[sender], seed)  # what is left is the sender's residual
+        seeds.append((recipient, seed))
+    for recipient, seed in seeds:
         for index in range(shares.payload_count(len(vectors[0]))):
             shares.absorb(sums[recipient], index, shares.payload(seed, len(vectors[0]), index))
     return _added(sums, shares)
-
-
-def _split(
-    sums: Sequence[Vector], shares: Shares, rng: np.random.Generator
-) -> Iterator[tuple[tuple[int, int], bytes]]:
-    """Yield a seed for every (sender, recipient); the sender's vector in `sums` becomes its residual."""
-    for sender, recipient in permutations(range(len(sums)), 2):
-        seed = rng.bytes(SEED_BYTES)
-        shares.subtract(sums[sender], seed)
-        yield (sender, recipient), seed
 
 
 def _added(sums: Sequence[Vector], shares: Shares) -> Floats:

@@ -81,10 +81,6 @@ class LabelChoice:
                 f"label mechanism {shown(self.path)} cannot be made with words and "
                 f"{shown(dict(self.parameters))}: {reason(error)}"
             ) from error
-        self._try(flip)
-        return flip
-
-    def _try(self, flip: Flip) -> None:
         try:
             given = np.asarray(flip(_TRIED.copy()), np.float64)
             fits = given.shape == _TRIED.shape and bool(((given >= 0) & (given <= 1)).all())
@@ -95,6 +91,7 @@ class LabelChoice:
                 f"label mechanism {shown(self.path)} gave {shown(given.tolist())} for the labels "
                 f"{_TRIED.tolist()}; allowed: as many numbers from 0 to 1"
             )
+        return flip
 
     def source(self, flip: Flip, labels: Labels) -> LabelSource:
         """The source of the leader's labels; `labels` (n,) are the true ones."""

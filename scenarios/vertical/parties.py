@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from node.data.partition import RowNumbers
 from node.system.errors import UserError
-from scenarios.data.criteo import Criteo, Fields, Part
+from scenarios.data.criteo import Criteo, Fields
 from scenarios.vertical.wide_deep import SCALARS, Descent, Learner, Sizes, drawn_bottom, drawn_top
 
 Floats = NDArray[np.float32]
@@ -52,17 +52,10 @@ class LeaderRows:
 
 def dealt(rows: Criteo) -> tuple[LeaderRows, FollowerRows]:
     """Divide the data between the parties. The model is evaluated on the dev and test rows together."""
-    train, evaluated = rows.train, _together(rows.dev, rows.test)
-    leader = LeaderRows(train.leader, evaluated.leader, train.labels, evaluated.labels)
-    return leader, FollowerRows(train.follower, evaluated.follower)
-
-
-def _together(one: Part, other: Part) -> Part:
-    return Part(
-        _below(one.leader, other.leader),
-        _below(one.follower, other.follower),
-        np.concatenate([one.labels, other.labels]),
-    )
+    train, dev, test = rows.train, rows.dev, rows.test
+    labels = np.concatenate([dev.labels, test.labels])
+    leader = LeaderRows(train.leader, _below(dev.leader, test.leader), train.labels, labels)
+    return leader, FollowerRows(train.follower, _below(dev.follower, test.follower))
 
 
 def _below(one: Fields, other: Fields) -> Fields:

@@ -12,7 +12,19 @@ from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.quorum.electorate import Electorate, of_keys, of_names
 from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import SEEDS, Conditions, Crash, Leave, Partition, Plan, split
+from scenarios.simulator.plans import (
+    MIN_PARTICIPANTS,
+    SEEDS,
+    Aggregation,
+    Conditions,
+    Crash,
+    Leave,
+    Links,
+    Offers,
+    Partition,
+    Plan,
+    split,
+)
 
 
 class Trouble(StrEnum):
@@ -52,12 +64,11 @@ def churn_plan(seed: int, trouble: Trouble, tracker: bool = False) -> Plan:
     if trouble in (Trouble.CUT, Trouble.MIXED):
         cuts = _cuts(rng, peers)
     conditions = Conditions(
-        delay_s=(0.001, rng.choice([0.02, 0.2])),
-        notices_loss=rng.random() < 0.7,
+        Links(delay_s=(0.001, rng.choice([0.02, 0.2])), notices_loss=rng.random() < 0.7),
         crashes=tuple(crashes),
         partitions=tuple(cuts),
     )
-    return Plan(peers, 8, conditions, SEEDS, masked, tracker=tracker)
+    return Plan(peers, 8, conditions, Aggregation(SEEDS, masked), tracker=tracker)
 
 
 def _cuts(rng: random.Random, peers: int) -> list[Partition]:
@@ -73,8 +84,9 @@ def _cuts(rng: random.Random, peers: int) -> list[Partition]:
 def long_cut(until_s: float, rounds: int = 40, train_s: tuple[float, float] = (1.0, 2.0)) -> Plan:
     """Makes a plan of eight peers; three are cut off at 3 s, for longer than peers remember each other."""
     cut = split(range(5), range(5, 8), 3.0, until_s)
-    conditions = Conditions(delay_s=(0.001, 0.02), partitions=(cut,))
-    return Plan(8, rounds, conditions, masked=MaskedSettings(4.0, None, 0), train_s=train_s)
+    conditions = Conditions(Links(delay_s=(0.001, 0.02)), partitions=(cut,))
+    aggregation = Aggregation(masked=MaskedSettings(4.0, None, 0))
+    return Plan(8, rounds, conditions, aggregation, offers=Offers(train_s))
 
 
 FIRST_LEAVES_S = 6.0
@@ -87,9 +99,9 @@ def leave_and_return(order: Sequence[int], between_s: float) -> Plan:
         Leave(peer, FIRST_LEAVES_S + 3.0 * peer, FIRST_BACK_S + between_s * order.index(peer))
         for peer in range(6)
     )
-    conditions = Conditions(delay_s=(0.001, 0.02))
-    masked = MaskedSettings(4.0, None, 0)
-    return Plan(6, 30, conditions, masked=masked, train_s=(1.0, 1.5), leaves=leaves)
+    conditions = Conditions(Links(delay_s=(0.001, 0.02)), leaves=leaves)
+    aggregation = Aggregation(masked=MaskedSettings(4.0, None, 0))
+    return Plan(6, 30, conditions, aggregation, offers=Offers((1.0, 1.5)))
 
 
 # -- what a run came to ----------------------------------------------------------------------------
@@ -110,7 +122,7 @@ def is_stuck(network: Network) -> bool:
     partition. Where messages are lost to the end, nobody could talk: a sum of shares needs every one of them.
     """
     ended = [peer for peer in network.peers if peer.done]
-    if not ended or network.plan.conditions.loss:
+    if not ended or network.plan.conditions.links.loss:
         return False
     newest = max((peer.base for peer in ended), key=lambda base: base.rank)
     holder = next(peer for peer in ended if peer.base == newest)
@@ -118,7 +130,7 @@ def is_stuck(network: Network) -> bool:
     offering = [peer for peer in ended if not peer.disk.state.following]
     free = [peer for peer in offering if not peer.disk.votes and _has_failed(network, peer)]
     voters = {electorate.elector_at(peer.key.public, peer.endpoint) for peer in free} - {None}
-    return len(free) >= network.plan.min_participants and electorate.is_quorum(
+    return len(free) >= MIN_PARTICIPANTS and electorate.is_quorum(
         {voter for voter in voters if voter is not None}
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from protocol.wire.messages import Sum
 from scenarios.simulator.network import START_S, Network, Sent
-from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan
+from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan, Quorum
 from scenarios.simulator.rules import Outcome
 
 FOREVER_S = 1e9
@@ -44,9 +44,9 @@ def group_that_loses_one(reuse_offers: bool, seed: int = 5) -> Network:
     No vote binds the other three, or they would finish the first session together, late.
     """
     slow = Conditions(lates=tuple(Late(peer, SUMS, 17.0, 5.0) for peer in range(4)))
-    plan = Plan(4, 3, slow, alike=False, reuse_offers=reuse_offers)
+    plan = Plan(4, 3, slow, quorum=Quorum(alike=False), reuse_offers=reuse_offers)
     rehearsal = run(plan, seed)
     sums = [line.message for line in rehearsal.transcript if isinstance(line.message, Sum)]
     crash = Crash(3, end_of_sums(rehearsal, 3, sums[0].sid) + 1, None)
     conditions = Conditions(lates=slow.lates, crashes=(crash,))
-    return run(Plan(4, 3, conditions, alike=False, reuse_offers=reuse_offers), seed)
+    return run(Plan(4, 3, conditions, quorum=Quorum(alike=False), reuse_offers=reuse_offers), seed)

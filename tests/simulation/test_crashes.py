@@ -10,7 +10,7 @@ import pytest
 
 from protocol.swarm.meeting.room import LINGER_CAP_S
 from scenarios.simulator.network import START_S, Network
-from scenarios.simulator.plans import Conditions, Crash, Plan
+from scenarios.simulator.plans import Conditions, Crash, Links, Plan
 from scenarios.simulator.rules import JOIN_S
 from tests.simulation.runs import outcomes, run
 
@@ -44,11 +44,11 @@ def longest_round_s(plan: Plan, number: int, notices: bool) -> float:
 
     In the last round those that came too late for its group may be too few for another one: T_group.
     """
-    times = plan.timeouts
+    times = plan.aggregation.timeouts
     worst_s = times.group_s + max(times.shares_s, times.sums_s)
     if notices:
         worst_s = times.group_s if number >= ROUNDS else LINGER_CAP_S
-    return JOIN_S + worst_s + max(plan.train_s) + SLACK_S
+    return JOIN_S + worst_s + max(plan.offers.train_s) + SLACK_S
 
 
 def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -> int:
@@ -60,7 +60,7 @@ def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -
             chosen = VARIANTS if which == "all" else (VARIANTS[(at_send + host) % len(VARIANTS)],)
             for back_after_s, notices in chosen:
                 crash = Crash(host, at_send, back_after_s)
-                conditions = Conditions(notices_loss=notices, crashes=(crash,))
+                conditions = Conditions(Links(notices_loss=notices), crashes=(crash,))
                 network = run(Plan(peers, ROUNDS, conditions, tracker=tracker), seed)
                 check(network, crash, notices)
                 runs += 1

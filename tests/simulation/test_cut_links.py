@@ -16,7 +16,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.wire import signing
 from protocol.wire.messages import Group, Key, LeftOut, Message, Ready, Sum
 from scenarios.simulator.network import START_S, Network, by_key
-from scenarios.simulator.plans import Conditions, Liar, Plan, split
+from scenarios.simulator.plans import Aggregation, Conditions, Liar, Links, Offers, Plan, split
 from scenarios.simulator.spoilers import ALL_OR_NONE, LEAVE_OUT, TOLERANT
 
 CUT_S, MENDED_S, LASTS_S = 20.0, 80.0, 100.0
@@ -31,8 +31,9 @@ LINKS = pytest.mark.parametrize("link", [COORDINATES, OTHERS])
 
 
 def plan_of(peers: int, masked: MaskedSettings | None, notices: bool = True) -> Plan:
-    links = Conditions(reordering=0.0, notices_loss=notices)
-    return Plan(peers, 10**6, links, masked=masked, train_s=(2.0, 3.0), leave_out=LEAVE_OUT)
+    conditions = Conditions(Links(reordering=0.0, notices_loss=notices))
+    aggregation = Aggregation(masked=masked, leave_out=LEAVE_OUT)
+    return Plan(peers, 10**6, conditions, aggregation, offers=Offers((2.0, 3.0)))
 
 
 @cache
@@ -137,7 +138,8 @@ def shares_of_sums(accused: int, first: int = 1) -> list[float]:
     plan, order = plan_of(5, TOLERANT), by_key(5, SEED)
     keys = [Network(plan, SEED).peers[peer].key.public for peer in order]
     lies = ((order[-1], accuses(*keys[first : first + accused])),)
-    sums = made(Network(replace(plan, lies=lies), SEED).run_for(LASTS_S))
+    conditions = replace(plan.conditions, lies=lies)
+    sums = made(Network(replace(plan, conditions=conditions), SEED).run_for(LASTS_S))
     return [1 - missed(sums, peer) / len(sums) for peer in order]
 
 

@@ -12,13 +12,24 @@ from protocol.wire import codec
 from protocol.wire.messages import BasePiece, Share, Sum
 from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import SUMS, Conditions, Crash, Hang, Late, Partition, Plan, random_plan
+from scenarios.simulator.plans import (
+    SUMS,
+    Aggregation,
+    Conditions,
+    Crash,
+    Hang,
+    Late,
+    Links,
+    Partition,
+    Plan,
+    random_plan,
+)
 from tests.simulation.runs import FOREVER_S, group_that_loses_one, outcomes, reasons, run, seconds
 
 
 def means_of(network: Network, peer: SimulatedPeer) -> Floats:
     """Returns (d,) float64: the base that the members' own offers lead to, by the sessions that made it."""
-    total, base = np.zeros(network.plan.dimension), peer.base
+    total, base = np.zeros(network.plan.aggregation.dimension), peer.base
     while base.generation:
         group, before, _ = peer.disk.certificates[base.sid]
         offers = [network.rules.offers[base.sid, ready.key] for ready in group.readys]
@@ -32,7 +43,7 @@ def means_of(network: Network, peer: SimulatedPeer) -> Floats:
 def test_late_partial_sum(kind, by_s):
     """n = 3, one is 17 s late, 15 s timeout: the two others took a random partial sum for the model."""
     conditions = Conditions(lates=(Late(2, SUMS, by_s, 10.0),))
-    network = run(Plan(3, 3, conditions, ShareSettings(kind, 4.0, 100.0)), seed=1)
+    network = run(Plan(3, 3, conditions, Aggregation(ShareSettings(kind, 4.0, 100.0))), seed=1)
     assert reasons(network, 0)[0] == reasons(network, 1)[0] == "sums-timeout"
     assert len(network.digests()) == 1
     for peer in network.peers:
@@ -44,7 +55,7 @@ def test_late_partial_sum(kind, by_s):
 @pytest.mark.parametrize("at_send", range(1, 40, 3))
 def test_silent_peer(at_send):
     """A peer sends nothing while its links stay open: no peer ever returned."""
-    conditions = Conditions(hangs=(Hang(0, at_send, None),), notices_loss=False)
+    conditions = Conditions(Links(notices_loss=False), hangs=(Hang(0, at_send, None),))
     network = run(Plan(4, 2, conditions), seed=4)
     others = network.peers[1:]
     assert all(peer.done for peer in others)
@@ -67,7 +78,7 @@ def test_equal_shape_tensors_get_independent_shares(kind, words):
 
 def raw_forms(network: Network, peer: SimulatedPeer) -> set[bytes]:
     """Returns the bytes that would reveal a peer: its updates and its bases, as floats and in fixed point."""
-    vectors = [network.rules.offered(peer.index, (unit,)) for unit in range(peer.disk.learned)]
+    vectors = [network.rules.offered(peer.index, (unit,)) for unit in range(peer.disk.units.count)]
     vectors += [
         network.rules.offered(owner, units)
         for owner, units in network.rules.offers.values()
@@ -112,7 +123,7 @@ def test_no_payload_is_ever_raw(seed):
 def test_waiting_for_the_group_has_a_deadline():
     """No group can form: a node adds its own update, at T_group, round after round."""
     network = run(
-        Plan(3, 3, Conditions(hangs=(Hang(1, 4, None), Hang(2, 4, None)), notices_loss=False)), seed=2
+        Plan(3, 3, Conditions(Links(notices_loss=False), hangs=(Hang(1, 4, None), Hang(2, 4, None)))), seed=2
     )
     ends = [0.0, *(seconds(outcome) for outcome in outcomes(network, 0))]
     assert reasons(network, 0) == ["group-timeout"] * 3
@@ -123,7 +134,7 @@ def test_waiting_for_the_group_has_a_deadline():
 def test_connecting_has_a_deadline(tracker):
     """No peer ever answered, and no error was reported."""
     pairs = frozenset(frozenset((a, b)) for a in range(4) for b in range(a))
-    conditions = Conditions(partitions=(Partition(pairs, 0.0, FOREVER_S),), notices_loss=False)
+    conditions = Conditions(Links(notices_loss=False), partitions=(Partition(pairs, 0.0, FOREVER_S),))
     network = run(Plan(3, 2, conditions, tracker=tracker), seed=2)
     assert {outcome.reason for outcome in network.rules.outcomes} == {"group-timeout"}
     assert network.now - START_S < 2 * 21.0 + 5.0 + 10.0 + 1.0
@@ -152,7 +163,7 @@ def test_a_restart_does_not_bring_an_offer_back():
 
 def test_whole_weights_are_never_shared_only_deltas_never_offered_before():
     """The partial sums of every session add up to fresh deltas, and contain nothing of the base."""
-    network = run(Plan(5, 5, Conditions(crashes=(Crash(2, 50, 1.0),)), dimension=8), seed=6)
+    network = run(Plan(5, 5, Conditions(crashes=(Crash(2, 50, 1.0),)), Aggregation(dimension=8)), seed=6)
     sums: dict[bytes, dict[bytes, np.ndarray]] = {}
     for line in network.transcript:
         if isinstance(line.message, Sum):

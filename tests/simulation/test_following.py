@@ -6,7 +6,7 @@ from protocol.actions import Reason
 from protocol.wire.messages import Group, Hello, Ready
 from scenarios.simulator.network import Network, by_key
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan, random_plan
+from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Links, Offers, Plan, random_plan
 from scenarios.simulator.rules import Violation
 from tests.simulation.runs import outcomes, reasons, run, sent
 
@@ -35,7 +35,7 @@ def test_three_of_five_go_on_while_two_follow_and_all_end_alike(seed, tracker):
     """They begin to follow in different rounds, and their keys have all positions."""
     order = by_key(5, seed)
     followers = {order[seed % 5]: 1 + seed % 3, order[(seed + 2) % 5]: 2 + seed % 3}
-    plan = Plan(5, 6, tracker=tracker, follows=tuple(followers.items()))
+    plan = Plan(5, 6, offers=Offers(follows=tuple(followers.items())), tracker=tracker)
 
     went_on(run(plan, seed), followers)
 
@@ -44,7 +44,7 @@ def test_three_of_five_go_on_while_two_follow_and_all_end_alike(seed, tracker):
 def test_the_next_candidate_coordinates_when_the_first_ones_follow(places):
     order = by_key(5, seed=2)
     followers = {order[place]: 3 for place in places}
-    network = run(Plan(5, 6, follows=tuple(followers.items())), seed=2)
+    network = run(Plan(5, 6, offers=Offers(follows=tuple(followers.items()))), seed=2)
     went_on(network, followers)
     closed = [
         (line.sender, max(ready.announce.round for ready in line.message.readys) + 1)
@@ -60,13 +60,13 @@ def test_the_next_candidate_coordinates_when_the_first_ones_follow(places):
 def test_three_of_seven_go_on_while_four_follow(tracker):
     """Three are no majority of seven, but they are all that offer."""
     followers = dict.fromkeys(by_key(7, seed=4)[:4], 2)
-    plan = Plan(7, 5, tracker=tracker, follows=tuple(followers.items()))
+    plan = Plan(7, 5, offers=Offers(follows=tuple(followers.items())), tracker=tracker)
 
     went_on(run(plan, seed=4), followers)
 
 
 def test_a_follower_sends_no_ready():
-    network = run(Plan(5, 5, tracker=True, follows=((0, 2), (1, 1))), seed=6)
+    network = run(Plan(5, 5, offers=Offers(follows=((0, 2), (1, 1))), tracker=True), seed=6)
     readys = sent(network, lambda line: isinstance(line.message, Ready))
 
     assert network.rules.followers == {0, 1}
@@ -77,7 +77,7 @@ def test_a_follower_sends_no_ready():
 @pytest.mark.parametrize("tracker", [False, True])
 def test_when_all_follow_nobody_waits_and_all_end_alike(tracker):
     follows = tuple((peer, 3) for peer in range(4))
-    network = run(Plan(4, 6, tracker=tracker, follows=follows), seed=1)
+    network = run(Plan(4, 6, offers=Offers(follows=follows), tracker=tracker), seed=1)
 
     assert all(reasons(network, peer) == [None, None, Reason.ALL_SPENT] for peer in range(4))
     assert network.rules.longest_wait_s < AT_MOST_S
@@ -111,7 +111,7 @@ def test_who_falls_back_is_healed_though_a_follower_is_asked_first():
     """One sum is late: its receivers fall back, and get the certificate from one that offers."""
     order = by_key(5, seed=3)
     late = Conditions(lates=(Late(order[4], SUMS, 17.0, 2.0),))
-    network = run(Plan(5, 4, late, follows=((order[0], 1),)), seed=3)
+    network = run(Plan(5, 4, late, offers=Offers(follows=((order[0], 1),))), seed=3)
 
     assert reasons(network, order[4])[0] is None
     assert "sums-timeout" in reasons(network, order[1])
@@ -124,8 +124,8 @@ def test_messages_that_are_lost_leave_no_follower_behind(seed):
 
     A link loses messages only when it ends, so a node gets there only if several links break.
     """
-    lossy = Conditions(delay_s=(0.001, 0.2), loss=0.02, duplication=0.2)
-    network = run(Plan(5, 5, lossy, follows=((seed % 5, 2), ((seed + 1) % 5, 3))), seed)
+    lossy = Conditions(Links(delay_s=(0.001, 0.2), loss=0.02, duplication=0.2))
+    network = run(Plan(5, 5, lossy, offers=Offers(follows=((seed % 5, 2), ((seed + 1) % 5, 3)))), seed)
 
     assert len(network.finishers()) == 5
     assert len(network.digests()) == 1, f"seed {seed}"
@@ -140,9 +140,9 @@ def test_an_offer_of_one_that_follows_is_a_violation():
 
 def test_some_random_plans_have_followers():
     plans = [random_plan(seed) for seed in range(100)]
-    followers = [plan.follows for plan in plans if plan.follows]
+    followers = [plan.offers.follows for plan in plans if plan.offers.follows]
 
     assert 15 < len(followers) < 50
     assert {len(follows) for follows in followers} >= {1, 2, 3}
     for plan in plans:
-        assert all(peer < plan.peers and 1 <= first <= plan.rounds for peer, first in plan.follows)
+        assert all(peer < plan.peers and 1 <= first <= plan.rounds for peer, first in plan.offers.follows)

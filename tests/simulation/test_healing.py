@@ -6,15 +6,27 @@ import pytest
 
 from protocol.wire.messages import BasePiece, Certificate
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan, split
+from scenarios.simulator.plans import (
+    SEEDS,
+    SUMS,
+    Aggregation,
+    Conditions,
+    Crash,
+    Late,
+    Links,
+    Offers,
+    Plan,
+    split,
+)
 from tests.simulation.runs import end_of_sums, outcomes, reasons, run, sent
 
 
 @pytest.mark.parametrize("kind", ["seed", "ring", "float"])
 def test_who_fell_back_fetches_the_certificate_and_holds_the_same_bits(kind):
     """Peer 2's sums are late for all others: it alone completes the first session."""
-    plan = Plan(4, 2, Conditions(lates=(Late(2, SUMS, 17.0, 10.0),)))
-    network = run(replace(plan, shares=replace(plan.shares, kind=kind)), seed=1)
+    late = Conditions(lates=(Late(2, SUMS, 17.0, 10.0),))
+    plan = Plan(4, 2, late, Aggregation(replace(SEEDS, kind=kind)))
+    network = run(plan, seed=1)
     assert reasons(network, 2)[0] is None
     assert {reasons(network, peer)[0] for peer in (0, 1, 3)} == {"sums-timeout"}
     first = outcomes(network, 2)[0].sid
@@ -30,7 +42,7 @@ def test_who_fell_back_fetches_the_certificate_and_holds_the_same_bits(kind):
 def test_a_late_joiner_adopts_what_the_majority_shows_and_keeps_its_fresh_offer():
     """Peer 4 is cut off until three rounds are over; its first group gets what it learned alone."""
     late = Conditions(partitions=(split([4], [0, 1, 2, 3], 0.0, 12.0),))
-    network = run(Plan(5, 8, late, train_s=(2.0, 3.0)), seed=3)
+    network = run(Plan(5, 8, late, offers=Offers((2.0, 3.0))), seed=3)
     joiner = network.peers[4]
     adopted = sent(network, lambda line: isinstance(line.message, BasePiece) and line.to == joiner.endpoint)
     assert adopted
@@ -48,7 +60,7 @@ def test_a_certificate_is_served_after_its_holders_restart():
     assert first is not None
     # It sends its sums, completes when the others' come, says so, and is gone a few sends later.
     crash = Crash(2, end_of_sums(rehearsal, 2, first) + 4, 3.0)
-    conditions = Conditions(lates=slow.lates, crashes=(crash,), notices_loss=False)
+    conditions = Conditions(Links(notices_loss=False), lates=slow.lates, crashes=(crash,))
     network = run(Plan(4, 2, conditions), seed=1)
     assert network.peers[2].life >= 3
     assert {reasons(network, peer)[0] for peer in (0, 1, 3)} == {"sums-timeout"}
@@ -66,4 +78,4 @@ def _served(network: Network, by: int, sid: bytes) -> bool:
 
 def test_what_was_spent_in_the_session_that_healed_is_over():
     network = run(Plan(4, 2, Conditions(lates=(Late(2, SUMS, 17.0, 10.0),))), seed=1)
-    assert all(peer.disk.spent == () for peer in network.peers)
+    assert all(peer.disk.units.spent == () for peer in network.peers)

@@ -3,7 +3,7 @@
 import pytest
 
 from protocol.actions import Reason
-from scenarios.simulator.plans import Conditions, Crash, Plan
+from scenarios.simulator.plans import Conditions, Crash, Links, Plan
 from tests.simulation.runs import outcomes, run
 
 ROUNDS = 3
@@ -20,7 +20,7 @@ def test_who_comes_back_waits_for_nobody_who_has_finished(victim, tracker):
         for back_after_s in (0.5, 2.0):
             crash = Crash(victim, at_send, back_after_s)
             network = run(
-                Plan(4, ROUNDS, Conditions(notices_loss=False, crashes=(crash,)), tracker=tracker), 1
+                Plan(4, ROUNDS, Conditions(Links(notices_loss=False), crashes=(crash,)), tracker=tracker), 1
             )
             mine = [outcome.reason for outcome in outcomes(network, victim)]
             assert WAITED not in mine or network.peers[victim].node.swarm_end.is_deserted, crash

@@ -57,7 +57,7 @@ def test_planted_fault_without_self_masks_those_left_out_would_be_bare(layout):
         assert MaskedObserver([bare]).exposed() == [{("unit", 4, 0): 1}]
 
 
-SEEDS = [seed for seed in range(10) if random_plan(seed).masked is not None]
+SEEDS = [seed for seed in range(10) if random_plan(seed).aggregation.masked is not None]
 WITHOUT_A_RESULT, LEAVING_OUT = (25, 30, 36), (121, 128)
 """Seeds with sessions that leave members out or have no result; the last test shows that they still do."""
 
@@ -84,5 +84,6 @@ def test_some_of_these_schedules_leave_members_out_or_have_no_result():
 @cache
 def _sessions(seed: int) -> list[MaskedSession]:
     plan = random_plan(seed)
-    assert plan.masked is not None
-    return sessions_of(Network(plan, seed).run(), plan.masked.dropouts)
+    masked = plan.aggregation.masked
+    assert masked is not None
+    return sessions_of(Network(plan, seed).run(), masked.dropouts)

@@ -13,7 +13,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.wire import signing
 from protocol.wire.masked_messages import Ack, AckVote, Release
 from protocol.wire.messages import Message
-from scenarios.simulator.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Plan
+from scenarios.simulator.plans import ENDS, JOINS, MASKS, Aggregation, Conditions, Crash, Late, Links, Plan
 from scenarios.simulator.rules import Violation, opens_both
 from tests.simulation.runs import outcomes, run, sent
 
@@ -26,7 +26,7 @@ BACK_S = 0.5
 
 
 def plan_of(peers: int, dropouts: int | None, layout: int, conditions: Conditions = CALM) -> Plan:
-    return Plan(peers, 2, conditions, masked=MaskedSettings(4.0, dropouts, layout), dimension=20)
+    return Plan(peers, 2, conditions, Aggregation(masked=MaskedSettings(4.0, dropouts, layout), dimension=20))
 
 
 def crash_everywhere(peers: int, dropouts: int | None, layout: int, seed: int, step: int) -> int:
@@ -38,7 +38,7 @@ def crash_everywhere(peers: int, dropouts: int | None, layout: int, seed: int, s
         for at_send in range(1 + peer.index % step, peer.sends + 1, step):
             notices, back_s = at_send % 2 == 0, (None, BACK_S)[at_send // 2 % 2]
             crash = Crash(peer.index, at_send, back_s)
-            conditions = Conditions(notices_loss=notices, crashes=(crash,))
+            conditions = Conditions(Links(notices_loss=notices), crashes=(crash,))
             network = run(plan_of(peers, dropouts, layout, conditions), seed)
             living = [other for other in network.peers if other.index != peer.index]
             assert all(other.done for other in living), (seed, conditions)
@@ -111,7 +111,7 @@ def two_acks(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ..
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_who_lies_is_banned_and_the_honest_end_alike(layout):
     plan = plan_of(5, None, layout)
-    network = run(Plan(5, 4, masked=plan.masked, dimension=20, lies=((4, two_acks),)), 2)
+    network = run(Plan(5, 4, Conditions(lies=((4, two_acks),)), plan.aggregation), 2)
     liar = network.peers[4].key.public
     accusers = {accusation.by for accusation in network.rules.accusations}
     assert len(accusers) >= 2
@@ -173,4 +173,5 @@ def test_where_members_share_noise_a_death_anywhere_costs_at_most_the_sum_it_str
 
 def _sharing_noise(layout: int, conditions: Conditions = CALM) -> Plan:
     """Six members, of whom one may fall silent; four of each one's others are taken to be honest."""
-    return Plan(6, 2, conditions, masked=MaskedSettings(4.0, None, layout, honest=4), dimension=20)
+    masked = MaskedSettings(4.0, None, layout, honest=4)
+    return Plan(6, 2, conditions, Aggregation(masked=masked, dimension=20))

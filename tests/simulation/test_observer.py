@@ -56,7 +56,8 @@ def test_all_but_one_colluding_know_the_last_ones_update():
 
 
 def additive_plan(seed: int) -> Plan:
-    return replace(random_plan(seed), masked=None)
+    plan = random_plan(seed)
+    return replace(plan, aggregation=replace(plan.aggregation, masked=None))
 
 
 @pytest.mark.parametrize("seed", range(12))

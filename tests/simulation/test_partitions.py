@@ -3,7 +3,16 @@
 import pytest
 
 from scenarios.simulator.network import START_S, Network
-from scenarios.simulator.plans import Conditions, Plan, Timeouts, split
+from scenarios.simulator.plans import (
+    Aggregation,
+    Conditions,
+    Links,
+    Offers,
+    Plan,
+    Quorum,
+    Timeouts,
+    split,
+)
 from tests.simulation.runs import FOREVER_S, reasons, run
 
 
@@ -24,8 +33,8 @@ def groups_during(network: Network, from_s: float, until_s: float) -> list[set[i
 def test_a_side_without_a_quorum_forms_no_group(lone, notices):
     """Six agree; then `lone` is cut off. Of two halves the one with the first elector goes on."""
     others = [peer for peer in range(6) if peer not in lone]
-    conditions = Conditions(partitions=(split(lone, others, 3.0, FOREVER_S),), notices_loss=notices)
-    network = run(Plan(6, 4, conditions, train_s=(1.0, 1.5)), seed=7)
+    conditions = Conditions(Links(notices_loss=notices), partitions=(split(lone, others, 3.0, FOREVER_S),))
+    network = run(Plan(6, 4, conditions, offers=Offers((1.0, 1.5))), seed=7)
     assert groups_during(network, 0.0, 5.0)
     assert not [members for members in groups_during(network, 7.0, FOREVER_S) if members <= set(lone)]
     first = min(network.peers, key=lambda peer: peer.key.public).index
@@ -36,8 +45,8 @@ def test_a_side_without_a_quorum_forms_no_group(lone, notices):
 @pytest.mark.parametrize("notices", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_lone_side_comes_back_when_the_partition_heals(seed, notices):
-    conditions = Conditions(partitions=(split([0, 1], [2, 3, 4], 2.0, 25.0),), notices_loss=notices)
-    network = run(Plan(5, 12, conditions, train_s=(3.0, 4.0)), seed=seed)
+    conditions = Conditions(Links(notices_loss=notices), partitions=(split([0, 1], [2, 3, 4], 2.0, 25.0),))
+    network = run(Plan(5, 12, conditions, offers=Offers((3.0, 4.0))), seed=seed)
     assert reasons(network, 0)[-2:] == [None, None], f"seed {seed}"
     assert len(network.digests()) == 1, f"seed {seed}"
 
@@ -45,17 +54,18 @@ def test_the_lone_side_comes_back_when_the_partition_heals(seed, notices):
 def test_two_sides_that_forgot_each_other_meet_again_though_nobody_noticed_the_cut():
     """Each side has ended more rounds than it remembers the others for, and no link broke."""
     until_s = 62.0
-    cut = Conditions(partitions=(split([0, 1], [2, 3, 4], 2.0, until_s),), notices_loss=False)
-    network = Network(
-        Plan(5, 1000, cut, timeouts=Timeouts(5.0, 5.0, 5.0), train_s=(3.0, 4.0)), seed=1
-    ).run_for(until_s + 25.0)
+    cut = Conditions(Links(notices_loss=False), partitions=(split([0, 1], [2, 3, 4], 2.0, until_s),))
+    aggregation = Aggregation(timeouts=Timeouts(5.0, 5.0, 5.0))
+    network = Network(Plan(5, 1000, cut, aggregation, offers=Offers((3.0, 4.0))), seed=1).run_for(
+        until_s + 25.0
+    )
     assert set(range(5)) in groups_during(network, until_s, until_s + 25.0)
 
 
 def test_of_two_sides_that_are_both_large_enough_one_goes_on():
     """Seven, cut three to four: each side alone is large enough for min_participants."""
     conditions = Conditions(partitions=(split([0, 1, 2], [3, 4, 5, 6], 3.0, 60.0),))
-    network = run(Plan(7, 5, conditions, train_s=(1.0, 1.5), liars=0), seed=8)
+    network = run(Plan(7, 5, conditions, quorum=Quorum(liars=0), offers=Offers((1.0, 1.5))), seed=8)
     lone = [members for members in groups_during(network, 7.0, 60.0) if members <= {0, 1, 2}]
     living = [members for members in groups_during(network, 7.0, 60.0) if members <= {3, 4, 5, 6}]
     assert not lone
@@ -64,7 +74,8 @@ def test_of_two_sides_that_are_both_large_enough_one_goes_on():
 
 def test_where_one_may_lie_four_of_seven_wait_for_a_fifth():
     conditions = Conditions(partitions=(split([0, 1, 2], [3, 4, 5, 6], 3.0, 30.0),))
-    network = run(Plan(7, 5, conditions, train_s=(1.0, 1.5), weak=False), seed=8)
+    plan = Plan(7, 5, conditions, quorum=Quorum(weak=False), offers=Offers((1.0, 1.5)))
+    network = run(plan, seed=8)
 
     assert not groups_during(network, 7.0, 30.0)
     assert len(network.digests()) == 1

@@ -19,7 +19,7 @@ from protocol.quorum.electorate import Electorate, of_keys, strong_ballot
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Announce, Base, Group, Ready
 from scenarios.simulator.network import START_S, Network
-from scenarios.simulator.plans import Conditions, Leave, Partition, Plan, split
+from scenarios.simulator.plans import Conditions, Leave, Links, Offers, Partition, Plan, split
 from tests.simulation.churn import strong_lost
 from tests.simulation.rule import (
     CALM_ROUNDS,
@@ -171,9 +171,10 @@ def plan_of(churn: Churn, seed: int) -> Plan:
         others = [peer for peer in range(churn.peers) if not era.side >> peer & 1]
         if side and others:
             cuts.append(split(side, others, from_s, until_s))
-    conditions = Conditions(delay_s=(0.001, 0.02), partitions=tuple(cuts))
+    links = Links(delay_s=(0.001, 0.02))
+    conditions = Conditions(links, partitions=tuple(cuts), leaves=tuple(leaves))
     rounds = 1000  # nobody comes to its last round
-    return Plan(churn.peers, rounds, conditions, train_s=TRAIN_S, leaves=tuple(leaves))
+    return Plan(churn.peers, rounds, conditions, offers=Offers(TRAIN_S))
 
 
 def _renamed(churn: Churn, names: list[int]) -> Churn:

@@ -21,7 +21,7 @@ from protocol.wire.ids import Key, Sid
 from protocol.wire.masked_messages import Join, Masked, Release
 from protocol.wire.messages import Group
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import Conditions, Crash, Plan, random_plan
+from scenarios.simulator.plans import Aggregation, Conditions, Crash, Plan, random_plan
 from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of
 from tests.simulation.runs import run
 
@@ -36,14 +36,15 @@ FIRST_OF_SOAK, IN_SOAK = 1_000_000, 10_000
 def plan_of(conditions: Conditions = CALM, layout: int = REDUCERS) -> Plan:
     """A run of four steps, and a fifth sum in a run of its own."""
     masked = MaskedSettings(4.0, None, layout, honest=2)
-    return Plan(PEERS, STEPS + 1, conditions, masked=masked, dimension=20, run_steps=STEPS)
+    return Plan(PEERS, STEPS + 1, conditions, Aggregation(masked=masked, dimension=20, run_steps=STEPS))
 
 
 def random_run(seed: int) -> Plan:
     """The network and the faults of `random_plan`, among peers that take runs of steps."""
     plan, rng = random_plan(seed), random.Random(seed)
     masked = MaskedSettings(4.0, None, rng.choice(LAYOUTS), honest=rng.choice((2, 3)))
-    return replace(plan, masked=masked, run_steps=rng.choice((2, 3, 5)))
+    aggregation = replace(plan.aggregation, masked=masked, run_steps=rng.choice((2, 3, 5)))
+    return replace(plan, aggregation=aggregation)
 
 
 def joins_of(network: Network) -> int:
@@ -156,8 +157,9 @@ def sessions_of(run: Noted, plan: Plan, colluders: tuple[int, ...] = ()) -> list
         run_sid = next(other for other, known in groups.items() if known == group.run)
         dealt = [deals[run_sid, key][group.step] for key in members]
         offers = tuple(_units(network, sid, key) for key in members)
-        assert plan.masked is not None
-        dropouts = plan.masked.tolerance(len(members)).dropouts
+        masked = plan.aggregation.masked
+        assert masked is not None
+        dropouts = masked.tolerance(len(members)).dropouts
         session = session_of(messages, sid, members, offers, dropouts, told)
         names = tuple((deal.commitment, deal.mask_key) for deal in dealt)
         found.append(replace(session, names=names))

@@ -1,11 +1,13 @@
 """Random plans: every rule of scenarios.simulator.rules holds, and every peer ends, under any faults."""
 
+from dataclasses import replace
+
 import pytest
 
 from protocol.swarm.node import Node
 from scenarios.simulator import __main__ as command
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import Conditions, Crash, Hang, Plan, random_plan
+from scenarios.simulator.plans import Aggregation, Conditions, Crash, Hang, Links, Plan, random_plan
 from scenarios.simulator.rules import Violation
 from tests.simulation.runs import run
 
@@ -30,13 +32,9 @@ def test_many_random_plans_break_no_rule(first):
 @pytest.mark.parametrize("seed", range(16))
 def test_where_nothing_is_lost_and_nobody_fails_all_rounds_aggregate_and_all_end_alike(seed):
     plan = random_plan(seed)
-    calm = Conditions(
-        delay_s=(0.001, 0.2),
-        duplication=plan.conditions.duplication,
-        reordering=plan.conditions.reordering,
-        notices_loss=plan.conditions.notices_loss,
-    )
-    network = run(Plan(plan.peers, plan.rounds, calm, plan.shares, tracker=plan.tracker), seed)
+    links = replace(plan.conditions.links, delay_s=(0.001, 0.2), loss=0.0)
+    aggregation = Aggregation(plan.aggregation.shares)
+    network = run(Plan(plan.peers, plan.rounds, Conditions(links), aggregation, tracker=plan.tracker), seed)
     assert {outcome.reason for outcome in network.rules.outcomes} == {None}, f"seed {seed}"
     assert len(network.finishers()) == plan.peers
     assert len(network.digests()) == 1, f"seed {seed}"
@@ -46,10 +44,9 @@ def test_where_nothing_is_lost_and_nobody_fails_all_rounds_aggregate_and_all_end
 def test_where_more_than_half_and_three_live_on_the_living_end_alike(seed):
     """The faults come early enough for two whole rounds to follow, and nothing else is lost."""
     faults = Conditions(
-        delay_s=(0.001, 0.2),
+        Links(delay_s=(0.001, 0.2), notices_loss=seed % 2 == 0),
         crashes=(Crash(seed % 5, 10 + seed, None),),
         hangs=(Hang((seed + 2) % 5, 20 + seed, 5.0),),
-        notices_loss=seed % 2 == 0,
     )
     network = run(Plan(5, 4, faults, tracker=seed % 3 == 0), seed)
     assert len(network.finishers()) >= 4
@@ -81,7 +78,7 @@ def test_the_command_line_counts_how_rounds_ended(capsys: pytest.CaptureFixture[
 
 def test_a_run_that_does_not_end_is_a_violation():
     with pytest.raises(Violation, match=r"seed 3: peers \[0, 1, 2\] are not done"):
-        run(Plan(3, 2, step_budget=50), 3)
+        Network(Plan(3, 2), 3).run(50)
 
 
 def test_a_machine_is_ticked_at_its_deadlines_only(monkeypatch: pytest.MonkeyPatch):

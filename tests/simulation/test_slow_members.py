@@ -11,7 +11,7 @@ import pytest
 
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import Plan
+from scenarios.simulator.plans import Aggregation, Offers, Plan
 
 LEAST = 0.8
 LASTS_S = 90.0
@@ -21,8 +21,9 @@ MASKED = MaskedSettings(4.0, None, 0)
 
 
 def network_of(peers: int, masked: MaskedSettings | None, slow: dict[int, tuple[float, float]]) -> Network:
-    plan = Plan(peers, 10_000, masked=masked, train_s=USUAL_S, own_train_s=tuple(slow.items()), leave_out=4)
-    return Network(plan, SEED).run_for(LASTS_S)
+    aggregation = Aggregation(masked=masked, leave_out=4)
+    offers = Offers(USUAL_S, own_train_s=tuple(slow.items()))
+    return Network(Plan(peers, 10_000, aggregation=aggregation, offers=offers), SEED).run_for(LASTS_S)
 
 
 def sums(network: Network, peer: int) -> int:
@@ -55,6 +56,8 @@ def test_one_that_is_far_slower_costs_the_others_little(peers, masked, place, sl
     assert min(sums(network, index) for index in others) >= LEAST * usual(peers - 1, masked)
     assert all(one.reason is None for one in network.rules.outcomes), "and nobody goes on alone"
     slow = network.peers[place]
-    assert slow.disk.learned >= 3
-    assert sums(network, place) >= slow.disk.learned - 1, "all that it learns enters, but for the last of it"
-    assert len(slow.disk.fresh) + len(slow.disk.spent) <= 1
+    assert slow.disk.units.count >= 3
+    assert sums(network, place) >= slow.disk.units.count - 1, (
+        "all that it learns enters, but for the last of it"
+    )
+    assert len(slow.disk.units.fresh) + len(slow.disk.units.spent) <= 1

@@ -71,7 +71,7 @@ def test_one_that_withholds_shares_or_sums_costs_the_others_little(spoiler, peer
 )
 def test_members_to_which_one_of_eight_does_not_send_take_part_as_often_as_the_others(masked, spoiler, place):
     network, made = check_pace(8, masked, spoiler, (place,))
-    liars = {liar for liar, _ in network.plan.lies}
+    liars = {liar for liar, _ in network.plan.conditions.lies}
     for peer in (peer.index for peer in network.peers if peer.index not in liars):
         took_part = sum(each.reason is None for each in network.rules.outcomes if each.peer == peer)
         assert took_part >= LEAST * made, peer
@@ -87,4 +87,5 @@ def test_one_or_two_of_many_cost_the_others_little(spoiler, peers, places, maske
 
 def test_planted_fault_if_nobody_is_left_out_one_without_a_join_stops_all():
     network = network_of(5, TOLERANT, SEED, SPOILERS["no join"], (2,))
-    assert sums(Network(replace(network.plan, leave_out=0), SEED), LASTS_S) == 0
+    aggregation = replace(network.plan.aggregation, leave_out=0)
+    assert sums(Network(replace(network.plan, aggregation=aggregation), SEED), LASTS_S) == 0

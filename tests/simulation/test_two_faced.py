@@ -15,7 +15,7 @@ from protocol.quorum.electorate import Ballot
 from protocol.wire import signing
 from protocol.wire.messages import Group, Ready, Sum
 from scenarios.simulator.network import START_S, Network, by_key
-from scenarios.simulator.plans import Conditions, Plan, split
+from scenarios.simulator.plans import Aggregation, Conditions, Links, Plan, split
 from scenarios.simulator.rules import Violation
 from scenarios.simulator.spoilers import ALL_OR_NONE, LEAVE_OUT, TOLERANT
 
@@ -25,14 +25,14 @@ KINDS = (TOLERANT, ALL_OR_NONE, None)
 
 def network_of(seed: int, place: int | None = None) -> Network:
     masked = KINDS[seed // 2 % len(KINDS)]
-    links = Conditions(reordering=0.0)
     at = (seed % 3 if seed % 2 else 0) if place is None else place
-    two_faced = by_key(PEERS, seed)[at]
-    return Network(Plan(PEERS, 10**6, links, masked=masked, leave_out=LEAVE_OUT, two_faced=two_faced), seed)
+    conditions = Conditions(Links(reordering=0.0), two_faced=by_key(PEERS, seed)[at])
+    aggregation = Aggregation(masked=masked, leave_out=LEAVE_OUT)
+    return Network(Plan(PEERS, 10**6, conditions, aggregation), seed)
 
 
 def honest(network: Network) -> list[int]:
-    return [peer.index for peer in network.peers if peer.index != network.plan.two_faced]
+    return [peer.index for peer in network.peers if peer.index != network.plan.conditions.two_faced]
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -80,7 +80,7 @@ def test_an_honest_coordinator_signs_a_vote_and_two_groups_that_show_no_reason_f
         split(leaving[:1], leaving[1:], 0.0, 100.0),
         split(leaving, [first, *staying], away_s, 100.0),
     )
-    network = Network(Plan(PEERS, 10**6, Conditions(reordering=0.0, partitions=cuts)), 1).run_for(40.0)
+    network = Network(Plan(PEERS, 10**6, Conditions(Links(reordering=0.0), partitions=cuts)), 1).run_for(40.0)
 
     sent = [each.message for each in network.transcript if each.sender == first]
     groups = {signing.session_id(each): each for each in sent if isinstance(each, Group)}

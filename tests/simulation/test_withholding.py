@@ -16,7 +16,7 @@ from protocol.aggregation.masked.rounds import SummedMessage
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import ENDS, MASKS, VIEWS, Conditions, Crash, Late, Plan
+from scenarios.simulator.plans import ENDS, MASKS, VIEWS, Aggregation, Conditions, Crash, Late, Plan
 from scenarios.simulator.spoilers import withholds
 from tests.simulation.runs import outcomes, run
 from tests.simulation.test_runs import random_run
@@ -28,10 +28,10 @@ SILENT = withholds(*get_args(SummedMessage))
 BOUND = LEFT_OUT_FROM + math.log2(1 + ROUNDS / LEAVE_OUT) + ROUNDS / FORGIVEN_AFTER
 
 
-def plan_of(silent: int, layout: int = 0, **about) -> Plan:
+def plan_of(silent: int, layout: int = 0, leave_out: int = LEAVE_OUT, **about) -> Plan:
     masked = MaskedSettings(4.0, None, layout, honest=2)
-    plan = Plan(PEERS, ROUNDS, masked=masked, dimension=20, run_steps=3, leave_out=LEAVE_OUT)
-    return replace(plan, **{"lies": ((silent, SILENT),), **about})
+    aggregation = Aggregation(masked=masked, dimension=20, run_steps=3, leave_out=leave_out)
+    return replace(Plan(PEERS, ROUNDS, Conditions(lies=((silent, SILENT),)), aggregation), **about)
 
 
 def spoiled(network: Network, peer: int) -> int:
@@ -67,7 +67,7 @@ def test_planted_fault_without_leaving_out_it_spoils_every_sum():
 def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
     rng = random.Random(seed)
     crash = Conditions(crashes=(Crash(rng.randrange(PEERS), rng.randint(80, 300), rng.uniform(0.2, 3.0)),))
-    network = run(plan_of(0, lies=(), conditions=crash), seed)
+    network = run(plan_of(0, conditions=crash), seed)
 
     assert len(network.digests()) == 1
     assert all(peer.node.picture().left_out == () for peer in network.peers)
@@ -78,7 +78,7 @@ def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
 def test_one_that_is_slow_for_a_while_is_back_when_it_is_fast_again(seed):
     """Its vectors come too late for its first sums, although it means well."""
     late = Conditions(lates=(Late(3, (*MASKS, *ENDS, *VIEWS), 40.0, 33.0),))
-    network = run(plan_of(0, lies=(), conditions=late, rounds=300), seed)
+    network = run(plan_of(0, conditions=late, rounds=300), seed)
     sizes = [len(members) for members in network.rules.groups.values()]
 
     assert len(network.digests()) == 1
@@ -86,10 +86,16 @@ def test_one_that_is_slow_for_a_while_is_back_when_it_is_fast_again(seed):
     assert sizes[-1] == PEERS
 
 
+def run_that_leaves_out(seed: int) -> Network:
+    plan = random_run(seed)
+    aggregation = replace(plan.aggregation, leave_out=random.Random(seed).choice((1, 4)))
+    return Network(replace(plan, aggregation=aggregation), seed).run()
+
+
 def test_random_schedules_break_no_rule_whoever_is_left_out():
     left_out = 0
     for seed in range(30):
-        network = Network(replace(random_run(seed), leave_out=random.Random(seed).choice((1, 4))), seed).run()
+        network = run_that_leaves_out(seed)
         left_out += any(peer.node._suspicion._strikes for peer in network.peers)
     assert left_out, "in some schedules somebody got a strike"
 
@@ -98,4 +104,4 @@ def test_random_schedules_break_no_rule_whoever_is_left_out():
 @pytest.mark.parametrize("first", range(1_000_000, 1_004_000, 100))
 def test_many_random_schedules_break_no_rule_whoever_is_left_out(first):
     for seed in range(first, first + 100):
-        Network(replace(random_run(seed), leave_out=random.Random(seed).choice((1, 4))), seed).run()
+        run_that_leaves_out(seed)

@@ -30,9 +30,9 @@ from node.runtime.privacy.budget import make_mechanism, noise_of_counts, offer_b
 from node.storage.state import State
 from node.system.errors import ConfigError
 from node.system.system import SYSTEM, Entropy, System
-from node.task.sections import Task
+from node.task.sections import MOST_CONFUSED, Task
 from node.training.build import build_model
-from node.training.figures.tallies import make_tally
+from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
 from node.training.step_trainer import StepTrainer
 from node.training.trainer import Shapes, Trainer, make_trainer, shapes
 from protocol.wire.limits import MAX_MEMBERS
@@ -101,6 +101,34 @@ def make_learning(
         computed=_computed(mechanism),
         words={**weighting.words, **swarm_metric_words(task, mechanism)},
     )
+
+
+def make_tally(kind: str, dataset: Dataset, has_schema: bool) -> Tally:
+    """Returns the tally that `aggregation.swarm_metric` names; ConfigError if these rows do not allow it."""
+    classes = dataset.classes
+    refused = f"aggregation.swarm_metric = {kind!r} is refused: "
+    if kind == "sums":
+        if classes is not None:
+            return Recalls(classes)
+        if not has_schema:
+            raise ConfigError(
+                f"{refused}sums of numbers need the target's scale, and the task has no data.schema; "
+                "write the task with node.init, or set aggregation.swarm_metric=none"
+            )
+        return Errors(dataset.unit)
+    if kind == "scores":
+        if classes != 2:
+            raise ConfigError(f"{refused}the targets are {_kind(classes)}; allowed: 2 classes, or 'sums'")
+        return Scores(dataset.class_names)
+    if classes is None or classes > MOST_CONFUSED:
+        raise ConfigError(
+            f"{refused}the targets are {_kind(classes)}; allowed: at most {MOST_CONFUSED} classes, or 'sums'"
+        )
+    return Confusion(classes, dataset.class_names)
+
+
+def _kind(classes: int | None) -> str:
+    return "numbers" if classes is None else f"of {classes} classes"
 
 
 def make_swarm_metric(

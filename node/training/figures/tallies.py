@@ -45,9 +45,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from node.data.dataset import Dataset
-from node.system.errors import ConfigError
-from node.task.sections import MOST_CONFUSED
 from node.training.figures.headline import SMALL_IS_GOOD, Headline, headline_of_classes, headline_of_numbers
 from node.training.figures.metrics import chosen_labels, class_name, is_one_logit
 
@@ -337,31 +334,3 @@ def _places(outputs: torch.Tensor) -> NDArray[np.int64]:
     logits = np.nan_to_num(found.double().numpy())
     steps = np.sign(logits) * np.log1p(np.abs(logits)) / _STEEP
     return np.clip(np.ceil(steps) - 1 + BINS // 2, 0, BINS - 1).astype(np.int64)
-
-
-def make_tally(kind: str, dataset: Dataset, has_schema: bool) -> Tally:
-    """Returns the tally that `aggregation.swarm_metric` names; ConfigError if these rows do not allow it."""
-    classes = dataset.classes
-    refused = f"aggregation.swarm_metric = {kind!r} is refused: "
-    if kind == "sums":
-        if classes is not None:
-            return Recalls(classes)
-        if not has_schema:
-            raise ConfigError(
-                f"{refused}sums of numbers need the target's scale, and the task has no data.schema; "
-                "write the task with node.init, or set aggregation.swarm_metric=none"
-            )
-        return Errors(dataset.unit)
-    if kind == "scores":
-        if classes != 2:
-            raise ConfigError(f"{refused}the targets are {_kind(classes)}; allowed: 2 classes, or 'sums'")
-        return Scores(dataset.class_names)
-    if classes is None or classes > MOST_CONFUSED:
-        raise ConfigError(
-            f"{refused}the targets are {_kind(classes)}; allowed: at most {MOST_CONFUSED} classes, or 'sums'"
-        )
-    return Confusion(classes, dataset.class_names)
-
-
-def _kind(classes: int | None) -> str:
-    return "numbers" if classes is None else f"of {classes} classes"

@@ -182,13 +182,10 @@ def headline(sweep: Sweep) -> str:
         f"{percent(sweep.mean(arm))} at epsilon {at:g}" for arm, at in stated.items() if at in (20, 300, 3000)
     ]
     swarm = f"Local noise for whole data sets: test accuracy {', '.join(parts)}. " if parts else ""
-    return f"{swarm}{_shares_in_words(sweep)}".rstrip() or usual_headline(sweep)
-
-
-def _shares_in_words(sweep: Sweep) -> str:
     ranges = sweep.line(SHARE_RANGE, FLOATS).points
     errors = [f"{sweep.mean(arm):.1e} within {value:g}" for arm, value in ranges.items()]
-    return f"Float shares err by {errors[0]}, {errors[-1]}." if len(errors) > 1 else ""
+    shares = f"Float shares err by {errors[0]}, {errors[-1]}." if len(errors) > 1 else ""
+    return f"{swarm}{shares}".rstrip() or usual_headline(sweep)
 
 
 STANDS_IN = {

@@ -35,30 +35,45 @@ MEMBERS = "honest_members"
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A data set with `rows` training rows, a model, and `peers` peers.
-
-    `honest`: the numbers of honest members, oneself included, that shared noise is sized for. `alone`: by
-    epsilon the batch and the rate of a node that noises for itself, one epoch a round, clipped to `clip`: the
-    best of a few on the test rows, which favours it. `plain`: what `[train]` is without privacy.
+class DataSet:
+    """A data set by its name, with its number of training rows and what a model of it is judged by.
 
     `scale`: public constants by which the source standardises its images.
     """
 
     name: str
-    title: str
-    source: str
     rows: int
+    measure: str = ACCURACY
+    scale: Scale = AS_THEY_ARE
+
+
+@dataclass(frozen=True)
+class DpSgd:
+    """How a node trains that noises for itself: the clip, and by epsilon its batch and its rate.
+
+    One epoch a round; the best of a few on the test rows, which favours it.
+    """
+
+    clip: float
+    steps: Mapping[int, tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A data set, a model, and `peers` peers.
+
+    `honest`: the numbers of honest members, oneself included, that shared noise is sized for. `plain`: what
+    `[train]` is without privacy.
+    """
+
+    name: str
+    title: str
+    data: DataSet
     model: Mapping[str, Any]
     peers: int
     honest: tuple[int, ...]
-    clip: float
-    alone: Mapping[int, tuple[int, float]]
+    alone: DpSgd
     plain: Mapping[str, Any]
-    measure: str = ACCURACY
-    scale: Scale = AS_THEY_ARE
-    named: bool = False
-    """Whether its arms run only if the command line names them."""
 
     @property
     def where(self) -> Factors:
@@ -85,8 +100,8 @@ _SCATTERING = {
     "args": {"shape": [1, 28, 28], "outputs": 10},
     "body": "body",
 }
-_ALONE = {1: (1000, 1.0), 3: (256, 0.3), 8: (256, 1.0)}
-_ALONE_ON_FEATURES = {1: (1000, 5.0), 3: (1000, 10.0), 8: (1000, 10.0)}
+_ALONE = DpSgd(1.0, {1: (1000, 1.0), 3: (256, 0.3), 8: (256, 1.0)})
+_ALONE_ON_FEATURES = DpSgd(0.1, {1: (1000, 5.0), 3: (1000, 10.0), 8: (1000, 10.0)})
 _PLAIN = {"rounds": ROUNDS, "epochs": 2, "batch_size": 64, "learning_rate": 0.05}
 
 
@@ -98,29 +113,23 @@ def _of_images(name: str, title: str, source: str, scattering: bool) -> Setting:
     return Setting(
         name=name,
         title=title,
-        source=source,
-        rows=60_000,
+        data=DataSet(source, 60_000, scale=AS_THEY_ARE if scattering else _SCALES[source]),
         model=_SCATTERING if scattering else _IMAGES,
         peers=10,
         honest=(7, 5),
-        clip=0.1 if scattering else 1.0,
         alone=_ALONE_ON_FEATURES if scattering else _ALONE,
         plain={**_PLAIN, "learning_rate": 0.01 if scattering else 0.05},
-        scale=AS_THEY_ARE if scattering else _SCALES[source],
-        named=source != "mnist",
     )
 
 
 DIGITS = Setting(
     name="digits",
     title="digits, perceptron",
-    source="digits",
-    rows=1438,
+    data=DataSet("digits", 1438),
     model={"class": "node.models:MLP", "args": {"sizes": [64, 64, 10]}},
     peers=5,
     honest=(3,),
-    clip=1.0,
-    alone={1: (288, 2.0), 3: (64, 0.3), 8: (64, 1.0)},
+    alone=DpSgd(1.0, {1: (288, 2.0), 3: (64, 0.3), 8: (64, 1.0)}),
     plain={**_PLAIN, "batch_size": 16, "learning_rate": 0.1},
 )
 MNIST = _of_images("mnist-mlp", "MNIST, perceptron", "mnist", scattering=False)
@@ -132,24 +141,23 @@ FASHION_FEATURES = _of_images(
 ADULT = Setting(
     name="adult",
     title="Adult, logistic regression",
-    source="adult",
-    rows=32_561,
+    data=DataSet("adult", 32_561, AUC),
     model={"class": "node.models:Linear", "args": {"inputs": 107, "outputs": 2}},
     peers=3,
     honest=(2,),
-    clip=1.0,
-    alone={1: (1000, 1.0), 3: (250, 0.3), 8: (1000, 3.0)},
+    alone=DpSgd(1.0, {1: (1000, 1.0), 3: (250, 0.3), 8: (1000, 3.0)}),
     plain={**_PLAIN, "learning_rate": 0.01},
-    measure=AUC,
 )
-SETTINGS = (DIGITS, MNIST, MNIST_FEATURES, ADULT, FASHION, FASHION_FEATURES)
+_USUAL = (DIGITS, MNIST, MNIST_FEATURES, ADULT)
+SETTINGS = (*_USUAL, FASHION, FASHION_FEATURES)
 
 
 USUAL: Where = {**SHARED, MEMBERS: tuple(of.honest[0] for of in SETTINGS)}
 """Shared noise for the number of honest members that is usual among so many."""
 FEWER: Where = {**SHARED, MEMBERS: tuple(fewer for of in SETTINGS for fewer in of.honest[1:])}
 """Shared noise for fewer honest members."""
-USUALLY_RUN = tuple(f"{of.name}-*" for of in SETTINGS if not of.named)
+USUALLY_RUN = tuple(f"{of.name}-*" for of in _USUAL)
+"""The arms of the others run only if the command line names them."""
 
 # -- cells -------------------------------------------------------------------------------------------------
 
@@ -166,17 +174,18 @@ def _shared_table(of: Setting, epsilon: int, honest: int) -> Sections:
     """A task with shared noise: all or none, so a group has all peers."""
     privacy = _private(DISTRIBUTED, epsilon, honest=honest - 1)
     least = {"aggregation": {"min_participants": of.peers}}
-    return {**_table(of, {"expected_rows": of.rows}, privacy), **least}
+    return {**_table(of, {"expected_rows": of.data.rows}, privacy), **least}
 
 
 def _server(of: Setting, kind: str, table: Sections, factors: Factors) -> Arm:
-    cell = ServerCell(f"{of.name}-{kind}", table, of.source, of.measure, scale=of.scale)
+    data = of.data
+    cell = ServerCell(f"{of.name}-{kind}", table, data.name, data.measure, scale=data.scale)
     return Arm(cell, {**of.where, **factors})
 
 
 def _peers(of: Setting, kind: str, epsilon: int, table: Sections, factors: Factors) -> Arm:
-    name = f"{of.name}-{kind}-eps{epsilon}"
-    cell = PeersCell(name, table, of.source, of.measure, scale=of.scale, peers=of.peers)
+    name, data = f"{of.name}-{kind}-eps{epsilon}", of.data
+    cell = PeersCell(name, table, data.name, data.measure, scale=data.scale, peers=of.peers)
     return Arm(cell, {**of.where, **factors, "peers": of.peers, "epsilon": epsilon})
 
 
@@ -189,9 +198,9 @@ def _arms(of: Setting) -> Iterator[Arm]:
         for epsilon in EPSILONS:
             table = _shared_table(of, epsilon, honest)
             yield _peers(of, f"{honest}-of-{of.peers}", epsilon, table, {**SHARED, MEMBERS: honest})
-    for epsilon, (batch, rate) in of.alone.items():
+    for epsilon, (batch, rate) in of.alone.steps.items():
         train = {"rounds": ROUNDS, "epochs": 1, "batch_size": batch, "learning_rate": rate}
-        table = _table(of, train, _private("dp-sgd", epsilon, clipping_radius=of.clip))
+        table = _table(of, train, _private("dp-sgd", epsilon, clipping_radius=of.alone.clip))
         yield _peers(of, "dp-sgd", epsilon, table, ALONE)
     for epsilon in EPSILONS:
         table = _table(of, {**of.plain, "epochs": 1}, _private("ldp", epsilon))
@@ -205,4 +214,4 @@ def own(path: str, parameters: Mapping[str, Any]) -> Cell:
     """An arm with a node's mechanism of the user's own, on the digits; `parameters` are keys of [privacy]."""
     table = _table(DIGITS, DIGITS.plain, {**parameters, "mechanism": path})
     task_of(table, 0)
-    return PeersCell("own", table, DIGITS.source, DIGITS.measure, peers=DIGITS.peers)
+    return PeersCell("own", table, DIGITS.data.name, DIGITS.data.measure, peers=DIGITS.peers)

@@ -18,7 +18,7 @@ def over_epsilon(of: Setting) -> Lines:
     return Lines(
         "epsilon",
         key=f"epsilon-{of.name}",
-        title=f"{of.title}: {'AUC' if of.measure == AUC else 'accuracy'} over epsilon",
+        title=f"{of.title}: {'AUC' if of.data.measure == AUC else 'accuracy'} over epsilon",
         caption=f"To the right is less privacy. {_NOT_RECORDS} {BARS}",
         curves=tuple(
             Curve(name, {**of.where, **kind}, dash="dash" if kind == CENTRAL else "solid")
@@ -43,7 +43,7 @@ def by_round(of: Setting) -> Rounds:
 
 
 def _axis(of: Setting) -> Json:
-    return _AUC_AXIS if of.measure == AUC else ACCURACY
+    return _AUC_AXIS if of.data.measure == AUC else ACCURACY
 
 
 charts = specified(*map(over_epsilon, SETTINGS), *map(by_round, SETTINGS))

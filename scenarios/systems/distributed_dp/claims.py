@@ -67,8 +67,9 @@ def fewer_honest_cost_epsilon(sweep: Sweep, arms: Sequence[str]) -> Verdict | No
     numbers: Numbers = {}
     largest = 0.0
     for arm in arms:
-        epsilon = sweep.factor(arm, "epsilon")
-        if sweep.number(arm, HONEST) != 6 or _batch(sweep, arm) != reference.BY_HONEST_BATCH:
+        epsilon, cell = sweep.factor(arm, "epsilon"), sweep.cells[arm]
+        rows_a_step = cell.task.train.expected_batch if isinstance(cell, Dealt) else None
+        if sweep.number(arm, HONEST) != 6 or rows_a_step != reference.BY_HONEST_BATCH:
             continue
         spent = sweep.number(arm, "epsilon") / epsilon  # steps in reserve are not spent
         for members, said in reference.BY_HONEST.get(epsilon, {}).items():
@@ -78,12 +79,6 @@ def fewer_honest_cost_epsilon(sweep: Sweep, arms: Sequence[str]) -> Verdict | No
                 largest = max(largest, found / said - 1, 1 - found / (said * spent))
     told: Numbers = {"largest error": largest, "allowed": TABLE_ROUNDING}
     return Verdict(largest <= TABLE_ROUNDING, {**numbers, **told}) if numbers else None
-
-
-def _batch(sweep: Sweep, arm: str) -> float | None:
-    """The rows that a step of an arm has, in the mean; None if it has no steps."""
-    cell = sweep.cells[arm]
-    return cell.task.train.expected_batch if isinstance(cell, Dealt) else None
 
 
 # -- accuracy ----------------------------------------------------------------------------------------------
@@ -252,20 +247,16 @@ CLAIMS = as_claims(
 def headline(sweep: Sweep) -> str:
     """Accuracy at epsilon 3 from the most trust to none, for the best known setting that was run."""
     for setting in (MNIST, DIGITS, *SETTINGS):
-        told = _at_three(sweep, setting)
+        # Not for whole data sets, which have another promise.
+        kinds = [(words, kind) for words, kind in setting.kinds.items() if kind != DATA_SETS]
+        told = [
+            f"{percent(sweep.mean(arm))} with {words.removeprefix('dp-sgd: ')}"
+            for words, kind in kinds
+            if (arm := sweep.first({**setting.where, **kind, "epsilon": 3})) is not None
+        ]
         if len(told) > 1:
             return f"{setting.title}, epsilon 3: {', '.join(told)}."
     return f"{len(sweep.outcomes)} arms, {len(sweep.seeds)} seeds each."
-
-
-def _at_three(sweep: Sweep, of: Setting) -> list[str]:
-    """For each kind but whole data sets, which have another promise."""
-    kinds = {words.removeprefix("dp-sgd: "): kind for words, kind in of.kinds.items() if kind != DATA_SETS}
-    return [
-        f"{percent(sweep.mean(arm))} with {words}"
-        for words, kind in kinds.items()
-        if (arm := sweep.first({**of.where, **kind, "epsilon": 3})) is not None
-    ]
 
 
 STANDS_IN = {

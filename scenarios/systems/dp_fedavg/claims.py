@@ -203,20 +203,19 @@ CLAIMS = as_claims(
 
 def headline(sweep: Sweep) -> str:
     """The main figures in a sentence or two."""
-    said = [_usual_in_words(sweep)] if sweep.select({**USUAL_CLIP, **USUAL_NOISE}) else []
+    said, usual = [], {**USUAL_CLIP, **USUAL_NOISE}
+    if sweep.select(usual):
+        users, quiet = sweep.line("clients", usual).points, sweep.first(QUIET)
+        reached = ", ".join(f"{sweep.mean(arm):.1%} with {number:g} users" for arm, number in users.items())
+        beside = f"; {sweep.mean(quiet):.1%} without noise" if quiet else ""
+        epsilon = sweep.number(next(iter(users)), "epsilon")
+        said.append(f"At epsilon {epsilon:.2g} for a user, {reached}{beside}.")
     if book := sweep.first(BOOK):
         epsilon = sweep.number(book, "epsilon")
         said.append(
             f"The book's settings reach {sweep.mean(book):.1%}, at a proved epsilon of {epsilon:.3g}."
         )
     return " ".join(said) or f"Arms: {len(sweep.outcomes)}, each with {len(sweep.seeds)} seeds."
-
-
-def _usual_in_words(sweep: Sweep) -> str:
-    users, quiet = sweep.line("clients", {**USUAL_CLIP, **USUAL_NOISE}).points, sweep.first(QUIET)
-    reached = ", ".join(f"{sweep.mean(arm):.1%} with {number:g} users" for arm, number in users.items())
-    beside = f"; {sweep.mean(quiet):.1%} without noise" if quiet else ""
-    return f"At epsilon {sweep.number(next(iter(users)), 'epsilon'):.2g} for a user, {reached}{beside}."
 
 
 STUDY = Study(

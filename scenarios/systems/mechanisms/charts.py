@@ -110,14 +110,27 @@ def truth(sweep: Sweep) -> Chart:
     known = {title: proved_epsilon(sweep, arm) for title, arm in arms.items()}
     end = 30 * max([TOLD_AT, *(epsilon for epsilon in known.values() if not math.isnan(epsilon))])
     places = {title: end if math.isnan(epsilon) else epsilon for title, epsilon in known.items()}
-    rails = [_rail(title, place) for title, place in places.items()]
+    rails = [  # from the stated to the proved epsilon
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [TOLD_AT, place],
+            "y": [title, title],
+            "line": {"color": "var(--faint)", "width": 2},
+            "showlegend": False,
+            "hoverinfo": "skip",
+        }
+        for title, place in places.items()
+    ]
     dots = [_dots(sweep, arms, places, protects) for protects in _UNITS]
+    line = level(f"stated: {TOLD_AT}", 0.0, [TOLD_AT] * len(arms))
+    stated = {**line, "y": [*arms], "showlegend": False, "hoverinfo": "skip"}
     return Chart(
         "truth",
         f"What is proved where {TOLD_AT} is stated",
         f"Colours and hollow points as above. The dashed line is {TOLD_AT}, which all of them state: points "
         "to its right spend more than they say, at the same delta, over the whole run.",
-        tuple([_stated_line([*arms]), *rails, *(trace for trace in dots if trace["x"])] if arms else ()),
+        tuple([stated, *rails, *(trace for trace in dots if trace["x"])] if arms else ()),
         {
             "xaxis": {**_powers("proved epsilon", end / 30), "range": [0, math.log10(end) + 0.3]},
             "yaxis": {"categoryorder": "array", "categoryarray": [*arms][::-1], "type": "category"},
@@ -156,28 +169,6 @@ def _dots(sweep: Sweep, arms: Mapping[str, str], places: Mapping[str, float], pr
             "size": 12,
             "line": {"color": ink, "width": 2.5},
         },
-    }
-
-
-def _rail(title: str, end: float) -> Json:
-    """A line from the stated to the proved epsilon."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [TOLD_AT, end],
-        "y": [title, title],
-        "line": {"color": "var(--faint)", "width": 2},
-        "showlegend": False,
-        "hoverinfo": "skip",
-    }
-
-
-def _stated_line(names: list[str]) -> Json:
-    return {
-        **level(f"stated: {TOLD_AT}", 0.0, [TOLD_AT] * len(names)),
-        "y": names,
-        "showlegend": False,
-        "hoverinfo": "skip",
     }
 
 

@@ -132,7 +132,12 @@ CLAIMS = as_claims(
 
 def headline(sweep: Sweep) -> str:
     """The main figures in a sentence or two."""
-    said = [_table_in_words(sweep, way) for way in WAYS if len(by_ratio(sweep, way)) > 1]
+    said = []
+    for way, name in WAYS.items():
+        if len(arms := by_ratio(sweep, way)) > 1:
+            first, *_, last = arms
+            fall = f"{sweep.mean(first):.1%} at c / epsilon {arms[first]:g} to {sweep.mean(last):.1%}"
+            said.append(f"As {name} has it, accuracy falls from {fall} at {arms[last]:g}.")
     quiet, noised = (
         sweep.first(writers("no noise")),
         sweep.first({**mnist("paper"), "epsilon": MNIST_EPSILON}),
@@ -143,12 +148,6 @@ def headline(sweep: Sweep) -> str:
         stated, true = sweep.number(noised, "stated"), sweep.number(noised, "epsilon")
         said.append(f"On MNIST the paper's noise at a stated {stated:g} proves {true:.2g}.")
     return " ".join(said) or f"{len(sweep.outcomes)} arms, {len(sweep.seeds)} seeds each."
-
-
-def _table_in_words(sweep: Sweep, way: str) -> str:
-    first, *_, last = (arms := by_ratio(sweep, way))
-    fall = f"{sweep.mean(first):.1%} at c / epsilon {arms[first]:g} to {sweep.mean(last):.1%}"
-    return f"As {WAYS[way]} has it, accuracy falls from {fall} at {arms[last]:g}."
 
 
 STUDY = Study(

@@ -262,12 +262,6 @@ FEW_LOANS = replace(
 """Few loans, which the model memorises, for membership inference."""
 
 
-def _convex(rounds: int) -> Setting:
-    """Adult without attackers, with a strongly convex loss, for Theorem 3."""
-    train = replace(ON_ADULT.train, rounds=rounds, weight_decay=CONVEXITY)
-    return replace(ON_ADULT, name="utility", train=train, measures=("ranking", "excess"))
-
-
 # -- arms --------------------------------------------------------------------------------------------------
 
 
@@ -284,9 +278,11 @@ def _all() -> Iterator[Arm]:
     for noised in (_local(f"ldp{epsilon:g}", epsilon) for epsilon in NOISES):
         yield ON_ADULT.arm(noised)
         yield from (ON_ADULT.arm(noised, attack, MOST) for attack in POISONS)
-    for rounds in HORIZONS:
+    for rounds in HORIZONS:  # with a strongly convex loss, for Theorem 3
+        train = replace(ON_ADULT.train, rounds=rounds, weight_decay=CONVEXITY)
+        convex = replace(ON_ADULT, name="utility", train=train, measures=("ranking", "excess"))
         for defence in (DEFENCES[0], _weighted(0.0), _REDRAWN):
-            yield _convex(rounds).arm(defence, name=f"utility-{rounds}-{defence.name}", rounds=rounds)
+            yield convex.arm(defence, name=f"utility-{rounds}-{defence.name}", rounds=rounds)
 
 
 ARMS: tuple[Arm, ...] = (*_all(), *lying.ARMS)

@@ -25,7 +25,7 @@ from node.training.figures.metric_words import METRIC_NAMES, value_text
 from protocol.wire.limits import MAX_MEMBERS
 from scenarios.catalogue import SCENARIOS
 from scenarios.engines.choice import EngineChoice, RaySection
-from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
+from scenarios.frame.spec import Claim, CommandLine, Json, Presentation, Request, Scenario, Table, Verdict
 from scenarios.frame.work import Do
 from scenarios.runs.request import chosen_engine
 from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
@@ -270,9 +270,18 @@ def tables(results: SwarmResults) -> tuple[Table, ...]:
     """A row for each peer, then what the swarm is compared with."""
     name = METRIC_NAMES[results.metric]
     headings = ("peer", "rounds", "aggregated", "fallbacks", name, "model", "MB sent", "seconds")
+    alone, pooled = results.baselines.alone, results.baselines.pooled
+    said = partial(value_text, results.metric)
+    rows_mean = f"{mean([curve.rows for curve in alone]):.0f} on average"
+    comparison = (
+        ("together, as a swarm", rows_mean, said(results.together)),
+        ("alone, mean of the peers", rows_mean, said(results.alone)),
+        ("on pooled data", str(pooled.rows), said(results.pooled)),
+        (f"not at all: {BASE_RATE}", "0", said(results.guessing)),
+    )
     return (
         Table("Peers", headings, tuple(_peer_row(peer) for peer in results.peers)),
-        Table(f"Test {name}", ("trained", "rows", name), _comparison(results)),
+        Table(f"Test {name}", ("trained", "rows", name), comparison),
         *unlike(results),
         *privacy.tables(results),
     )
@@ -316,18 +325,6 @@ def _peer_row(peer: PeerRun) -> tuple[str, ...]:
     )
 
 
-def _comparison(results: SwarmResults) -> tuple[tuple[str, ...], ...]:
-    alone, pooled = results.baselines.alone, results.baselines.pooled
-    said = partial(value_text, results.metric)
-    rows_mean = f"{mean([curve.rows for curve in alone]):.0f} on average"
-    return (
-        ("together, as a swarm", rows_mean, said(results.together)),
-        ("alone, mean of the peers", rows_mean, said(results.alone)),
-        ("on pooled data", str(pooled.rows), said(results.pooled)),
-        (f"not at all: {BASE_RATE}", "0", said(results.guessing)),
-    )
-
-
 def arms(results: SwarmResults) -> dict[str, Json]:
     """The figures of every arm: of all peers, of each one alone, of one model, and of every mechanism."""
     swarm = {results.metric: results.together, "seconds": results.swarm_s, **results.facts}
@@ -342,15 +339,15 @@ def arms(results: SwarmResults) -> dict[str, Json]:
 
 SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(
     **SCENARIOS["swarm"].listed,
-    options=frozenset({"peers", "rounds", "seed", "engine", "out", "quick", "overrides"}),
-    engines=ENGINES,
-    plan=plan,
-    describe=describe,
-    again=again,
+    command_line=CommandLine(
+        options=frozenset({"peers", "rounds", "seed", "engine", "out", "quick", "overrides"}),
+        engines=ENGINES,
+        plan=plan,
+        describe=describe,
+        again=again,
+    ),
     execute=execute,
-    headline=headline,
-    arms=arms,
-    claims=CLAIMS,
-    charts=charts.charts,
-    tables=tables,
+    presentation=Presentation(
+        headline=headline, arms=arms, claims=CLAIMS, charts=charts.charts, tables=tables
+    ),
 )

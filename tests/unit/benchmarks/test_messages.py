@@ -10,14 +10,15 @@ from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.wire import codec
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import Ready
-from scenarios.simulator.plans import Plan
+from scenarios.simulator.plans import Aggregation, Plan
 
 FROM_DISK = ResultCertificate
 """What a peer sends that its node does not hold."""
 
 
 def test_a_node_that_goes_through_its_record_again_sends_the_same():
-    network = NotedNetwork(Plan(5, 2, masked=MaskedSettings(4.0, None), dimension=10), 3).run()
+    aggregation = Aggregation(masked=MaskedSettings(4.0, None), dimension=10)
+    network = NotedNetwork(Plan(5, 2, aggregation=aggregation), 3).run()
     for peer in network.peers:
         assert isinstance(peer, NotedPeer)
         told = [each.message for each in network.transcript if each.sender == peer.index]

@@ -12,12 +12,12 @@ from node.data.sides import Split
 from node.init.__main__ import main, parse_init
 from node.init.proposal import propose_model, propose_privacy, propose_shared, propose_training
 from node.init.rate_search import candidates, searched_rate
+from node.runtime.contributions.learning import make_tally
 from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.task.plain_defaults import plain_defaults
 from node.task.step_defaults import step_defaults
 from node.training.build import build_model
-from node.training.figures.tallies import make_tally
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
 from tests.unit.node.cases import cases

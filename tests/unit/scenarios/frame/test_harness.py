@@ -7,7 +7,7 @@ from rich.console import Console
 
 from node.system.errors import ConfigError, UserError
 from scenarios.frame.harness import run
-from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
+from scenarios.frame.spec import Claim, CommandLine, Json, Presentation, Request, Scenario, Table, Verdict
 
 
 def plan(request: Request) -> int:
@@ -28,20 +28,24 @@ COUNTING: Scenario[int, list[int]] = Scenario(
     name="counting",
     source="nobody",
     summary="Counts.",
-    options=frozenset({"peers", "out", "quick", "engine"}),
-    engines=("inline",),
-    plan=plan,
-    describe=describe,
-    again=lambda peers: ("--peers", str(peers)),
-    execute=execute,
-    headline=lambda results: f"Counted {len(results)}.",
-    arms=lambda results: {"all": {"count": len(results)}},
-    claims=(
-        Claim("More than three", lambda results: Verdict(len(results) > 3, {"count": len(results)})),
-        Claim("Starts at 0", lambda results: Verdict(results[0] == 0, {"first": results[0]}), "identity"),
+    command_line=CommandLine(
+        options=frozenset({"peers", "out", "quick", "engine"}),
+        engines=("inline",),
+        plan=plan,
+        describe=describe,
+        again=lambda peers: ("--peers", str(peers)),
     ),
-    charts=lambda results: (),
-    tables=lambda results: (Table("Counts", ("what", "count"), (("all", str(len(results))),)),),
+    execute=execute,
+    presentation=Presentation(
+        headline=lambda results: f"Counted {len(results)}.",
+        arms=lambda results: {"all": {"count": len(results)}},
+        claims=(
+            Claim("More than three", lambda results: Verdict(len(results) > 3, {"count": len(results)})),
+            Claim("Starts at 0", lambda results: Verdict(results[0] == 0, {"first": results[0]}), "identity"),
+        ),
+        charts=lambda results: (),
+        tables=lambda results: (Table("Counts", ("what", "count"), (("all", str(len(results))),)),),
+    ),
 )
 
 

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from scenarios.frame.report import Ended, figure, flatten, render, script_json
+from scenarios.frame.report import Ended, Provenance, figure, flatten, render, script_json
 from scenarios.frame.spec import Chart, Judged, Table, Verdict, judge
 from scenarios.swarms.results import SwarmResults
 from scenarios.systems.swarm.charts import charts
@@ -17,10 +17,12 @@ ENDED = Ended(
     headline="Five peers & <more>.",
     note="",
     configuration={"seed": 3, "task": {"train": {"rounds": 20}}},
-    command="python -m scenarios run swarm --seed 3",
-    versions={"python": "3.11"},
-    started="2024-05-06T07:08:09+00:00",
-    seconds=12.34,
+    provenance=Provenance(
+        command="python -m scenarios run swarm --seed 3",
+        versions={"python": "3.11"},
+        started="2024-05-06T07:08:09+00:00",
+        seconds=12.34,
+    ),
 )
 LOADING = {"src", "href", "srcset", "data", "poster", "action", "background"}
 

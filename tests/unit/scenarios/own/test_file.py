@@ -134,7 +134,7 @@ def test_a_wrong_file_is_one_line_that_names_it(tmp_path, text, said):
 
 def test_a_study_by_import_path_or_a_file_that_is_not_there(tmp_path):
     scenario = opened("tests.own_studies:STUDY")
-    assert (scenario.name, scenario.target) == ("small", "tests.own_studies:STUDY")
+    assert (scenario.name, scenario.command_line.target) == ("small", "tests.own_studies:STUDY")
     assert opened("tests.sweeps:SMALL").name == "small"
     with pytest.raises(ConfigError, match="is a int; allowed: a "):
         opened("tests.own_attacks:NO_FUNCTION")

@@ -53,7 +53,7 @@ def test_shared_noise_is_set_by_the_table_alone() -> None:
             for epsilon in arms.EPSILONS:
                 cell = BY_NAME[arm(of, kind, epsilon)].cell
                 assert isinstance(cell, PeersCell | ServerCell)
-                table = step_defaults(of.rows, epsilon, "body" in of.model)
+                table = step_defaults(of.data.rows, epsilon, "body" in of.model)
                 train, privacy = cell.task.train, cell.task.privacy
                 assert (train.steps, train.learning_rate, privacy.clipping_radius) == (
                     table.steps,
@@ -85,7 +85,7 @@ def test_the_arms_are_what_their_factors_say() -> None:
 
 
 def test_rows_are_as_many_as_the_data_set_has_and_goals_within_what_was_simulated():
-    assert len(ROOM.dataset("digits", 0).train_y) == arms.DIGITS.rows
+    assert len(ROOM.dataset("digits", 0).train_y) == arms.DIGITS.data.rows
     assert size_of(arms.MNIST) == 50_890
     simulated = {str(where): said for where, said in SIMULATED}
     for where, goals in GOALS:

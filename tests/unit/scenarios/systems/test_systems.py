@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from scenarios.catalogue import SCENARIOS
-from scenarios.frame.report import Ended, render
+from scenarios.frame.report import Ended, Provenance, render
 from scenarios.frame.spec import Claim, judge
 from scenarios.study.arms import as_arm, is_number
 from scenarios.study.sweep import Sweep, arms_json
@@ -95,7 +95,7 @@ def test_the_quick_form_has_arms_of_every_kind_that_it_names(system: System) -> 
 
 @every_system
 def test_every_claim_has_an_entry_that_can_fail_and_every_entry_a_claim(system: System) -> None:
-    assert SCENARIOS[system.study.name].load().claims is system.study.claims
+    assert SCENARIOS[system.study.name].load().presentation.claims is system.study.claims
     keys = [key_of(system, claim.name) for claim in system.study.claims]
     assert sorted(keys) == sorted([*system.told["claims"], *system.told.get("elsewhere", ())])
     assert all(told.get("flips") or told.get("alone") for told in system.told["claims"].values())
@@ -157,7 +157,8 @@ def test_the_report_of_any_arms_is_whole(system: System) -> None:
         for table in tables:
             assert table.rows
             assert {len(row) for row in table.rows} == {len(table.headings)}
-        ended = Ended(study.name, study.source, said, "", {"seed": 0}, "again", {}, "now", 1.0)
+        made = Provenance("again", {}, "now", 1.0)
+        ended = Ended(study.name, study.source, said, "", {"seed": 0}, made)
         page = render(ended, charts, tables, judge(study.claims, sweep))
         assert all(f"id='chart-{chart.key}'" in page and chart.title in page for chart in charts)
         json.dumps([asdict(chart) for chart in charts], allow_nan=False)

@@ -9,10 +9,8 @@ import torch
 from sklearn import metrics as reference
 
 from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise
-from node.data.dataset import Dataset
 from node.training.figures.metrics import measured
-from node.training.figures.tallies import BINS, Confusion, Errors, Recalls, Scores, make_tally, with_errors
-from tests.own_data import told
+from node.training.figures.tallies import BINS, Confusion, Errors, Recalls, Scores, with_errors
 
 CLASSES = ("accuracy", "balanced-accuracy", "auc")
 
@@ -134,32 +132,6 @@ def test_what_is_not_finite_or_out_of_scale_counts_as_a_large_error():
 @pytest.mark.parametrize("tally", [Confusion(3, ()), Scores(()), Recalls(3), Errors(1.0)])
 def test_no_rows_have_no_metric(tally):
     assert tally.measured(np.zeros(tally.size, np.int64)) is None
-
-
-def dataset(classes: int | None) -> Dataset:
-    none = torch.zeros(0)
-    return Dataset(none, none, none, none, "validation", classes, "a line", ("a", "b"), 2.0)
-
-
-def test_the_task_and_the_targets_choose_the_tally():
-    assert make_tally("confusion", dataset(32), False) == Confusion(32, ("a", "b"))
-    assert make_tally("scores", dataset(2), False) == Scores(("a", "b"))
-    assert make_tally("sums", dataset(1000), False) == Recalls(1000)
-    assert make_tally("sums", dataset(None), True) == Errors(2.0)
-
-
-@pytest.mark.parametrize(
-    ("kind", "classes", "line"),
-    [
-        ("confusion", 33, "the targets are of 33 classes; allowed: at most 32 classes, or 'sums'"),
-        ("confusion", None, "the targets are numbers; allowed: at most 32 classes, or 'sums'"),
-        ("scores", 3, "the targets are of 3 classes; allowed: 2 classes, or 'sums'"),
-        ("sums", None, "sums of numbers need the target's scale, and the task has no data.schema; write the"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(kind, classes, line):
-    refusal = f"aggregation.swarm_metric = {kind!r} is refused: {line}"
-    assert told(make_tally, kind, dataset(classes), False).startswith(refusal)
 
 
 TALLIES = [Confusion(3, ()), Recalls(3), Scores(()), Errors(2.0)]
