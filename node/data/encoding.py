@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -17,10 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from node.data.files.csv_and_parquet import Frame, fail
-from node.data.persons import Persons
 from node.data.remedies import other_class
 from node.data.report import Entry
-from node.data.sides import Draws
+from node.data.rows import Labels, Rows, encoded_rows
 from node.data.swaps import Seen, swapped
 from node.data.text.cells import a_number, is_word, number, number_reader, without_sign
 from node.data.text.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
@@ -48,34 +47,19 @@ _FEW_NUMBERS = 20
 """Up to so many whole numbers may be names of categories."""
 MOST_ENCODED_BYTES = 32 << 30
 
-Labels = NDArray[np.int64] | NDArray[np.float32]
 
-
-@dataclass(frozen=True)
-class Encoded:
-    """`x` (n, ...) float32; `y` (n,) int64 class numbers, or float32 numbers to regress on."""
-
-    x: NDArray[np.float32]
-    y: Labels
-    entries: tuple[Entry, ...]
-    remarks: tuple[str, ...]
-    draws: Draws
-    """The draw of each row, if they were asked for: (n,)."""
-    persons: Persons | None = None
-    """The person of each row, if that was asked for."""
-
-
-def encode(schema: TableSchema, frame: Frame) -> Encoded:
+def encode(schema: TableSchema, frame: Frame) -> Rows:
     """Encodes the rows of `frame` that have a target; ConfigError names the first wrong column and value."""
     y, kept, entry = targets(schema, frame)
     x, entries = features(schema, frame)
     without = frame.rows - len(kept)
-    remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
     draws = frame.draws[kept] if len(frame.draws) else frame.draws
     persons = None if frame.persons is None else frame.persons.of(kept)
-    return Encoded(
-        x[kept] if without else x, y, (entry, *entries), remarks if without else (), draws, persons
-    )
+    remarks: tuple[str, ...] = ()
+    if without:
+        x = x[kept]
+        remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
+    return encoded_rows(schema, frame.path.name, x, y, (entry, *entries), remarks, draws, persons)
 
 
 def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], list[Entry]]:
