@@ -184,7 +184,9 @@ def own_rows(source: Rows, task: Task, split: Split = Split.ROW) -> Dataset:
             f"{source.label}: all {len(source.y)} rows are held back for validation, none is to train on; "
             f"add rows, or lower data.test_fraction = {task.data.test_fraction:g} with all peers"
         )
-    validates = _validates(source, held_out)
+    validates = bool(len(held_out))
+    if source.classes is not None:  # then some of each class that the node has rows of
+        validates = len(np.unique(source.y[held_out])) == len(np.unique(source.y))
     unused = len(trained) - len(kept)
     line = (
         f"{source.label}: {len(source.y)} rows{_of_persons(source)}, {source.report.headline}; {len(kept)} "
@@ -221,13 +223,6 @@ def _of_persons(source: Rows) -> str:
     if source.persons is None:
         return ""
     return f" of {counted(len(np.unique(source.persons.numbers)), 'person')}"
-
-
-def _validates(source: Rows, held_out: partition.RowNumbers) -> bool:
-    """Whether the rows held back are enough for a figure: some of each class that the node has rows of."""
-    if source.classes is None:
-        return bool(len(held_out))
-    return len(np.unique(source.y[held_out])) == len(np.unique(source.y))
 
 
 def _dataset(

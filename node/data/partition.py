@@ -47,16 +47,12 @@ def _draw(
 def _level(divided: list[RowNumbers], min_rows: int) -> list[RowNumbers]:
     """Moves rows from the largest part to the smallest until each has `min_rows`."""
     parts = list(divided)
-    while len(parts[low := _smallest(parts)]) < min_rows:
-        high = max(range(len(parts)), key=lambda part: len(parts[part]))
+    while min(map(len, parts)) < min_rows:
+        low, high = (chosen(range(len(parts)), key=lambda part: len(parts[part])) for chosen in (min, max))
         moved = min(min_rows - len(parts[low]), len(parts[high]) - min_rows)
         parts[low] = np.concatenate([parts[low], parts[high][:moved]])
         parts[high] = parts[high][moved:]
     return parts
-
-
-def _smallest(parts: list[RowNumbers]) -> int:
-    return min(range(len(parts)), key=lambda part: len(parts[part]))
 
 
 def even(rows: int, parts: int, rng: np.random.Generator) -> list[RowNumbers]:

@@ -80,7 +80,9 @@ def read_rows_to_predict(path: Path, schema: Schema) -> tuple[NDArray[np.float32
         case TableSchema():
             return _table_to_predict(path, schema)
         case ArraySchema(kind="array") if (schema.target.name or Y) not in array_names(path):
-            return _scaled(schema, path, read_arrays(path, (X,))[X]), None
+            x = _fitting(schema, path, read_arrays(path, (X,))[X]).astype(np.float32)
+            standardise(x, schema)
+            return x, None
     encoded = read_with_schema(path, schema)
     return encoded.x, encoded.y
 
@@ -143,13 +145,6 @@ def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:
         fail(path, f": {X} is {x.shape}; allowed by data.schema.shape: {shape}")
     check_size(path, len(x), schema.shape)
     return finite(path, X, x)
-
-
-def _scaled(schema: ArraySchema, path: Path, x: NDArray) -> NDArray[np.float32]:
-    """Returns rows (n, ...), scaled by the schema, in a new array."""
-    rows = _fitting(schema, path, x).astype(np.float32)
-    standardise(rows, schema)
-    return rows
 
 
 def _labels(

@@ -119,13 +119,17 @@ def find_dialect(frame: Frame, asked: Asked) -> Found:
     columns = [_column(name, cells, asked) for name, cells in frame.columns.items() if is_text(cells)]
     numeric = [column for column in columns if column.numeric]
     votes = {column.name: _decimal(column.shapes) for column in numeric}
-    voted = asked.decimal or _of_thousands(asked.thousands) or _common(votes.values(), _by_separator(frame))
-    decimal = voted or _unvoted(numeric, frame)
+    usual: Decimal = "point" if frame.separator in (None, ",") else "comma"
+    beside = next((OTHER_MARK[mark] for mark in _MARKS if mark == asked.thousands), None)
+    voted = asked.decimal or beside or _common(votes.values(), usual)
+    decimal = voted or (usual if any(column.shapes.either["comma"] for column in numeric) else "point")
     orders = {column.name: _order(column.shapes) for column in columns if column.dated}
+    # Where no date gives the order away, decimal commas go with days first.
+    usual_order: DateOrder | None = "day-first" if orders and decimal == "comma" else None
     dialect = Dialect(
         decimal=decimal,
         thousands=_thousands(numeric, votes, decimal, asked.thousands),
-        dates=asked.dates or _common(orders.values(), "day-first") or _by_decimal(decimal, bool(orders)),
+        dates=asked.dates or _common(orders.values(), "day-first") or usual_order,
         months=asked.months or _months(columns, decimal),
         missing=tuple(dict.fromkeys((*asked.missing, *_absent(columns, asked)))),
         encoding=asked.encoding or (USUAL_ENCODING if frame.encoding == USUAL_ENCODING else None),
@@ -246,7 +250,9 @@ def _column(name: str, cells: pa.ChunkedArray, asked: Asked) -> _Column:
     if unit:
         rest = [word.removesuffix(unit).rstrip() for word in rest]
     column = _Column(name, shapes_of(rest), frozenset(anywhere), unit)
-    valued = column.numeric or column.dated or column.named or (among and rest and _all_values(rest))
+    valued = column.numeric or column.dated or column.named
+    if among and rest and not valued:  # all yes or no, or dates with the year first, or times of day
+        valued = any(all(read(word) is not None for word in rest) for read in (truth, days, hours))
     return replace(column, absent=frozenset(anywhere | among)) if valued else column
 
 
@@ -324,11 +330,6 @@ def _distinct(cells: pa.ChunkedArray) -> list[str]:
     return list(dict.fromkeys(pc.utf8_trim_whitespace(text).to_pylist()))
 
 
-def _all_values(words: Sequence[str]) -> bool:
-    """Returns whether all are yes or no, or all dates with the year first, or all times of day."""
-    return any(all(read(word) is not None for word in words) for read in (truth, days, hours))
-
-
 def _decimal(shapes: Shapes) -> Decimal | None:
     """Returns the decimal mark that a column's words give away, None if they do not."""
     votes = {mark: shapes.fractions[mark] + shapes.split[OTHER_MARK[mark]] for mark in _MARKS}
@@ -341,24 +342,10 @@ def _decimal(shapes: Shapes) -> Decimal | None:
     return None
 
 
-def _of_thousands(asked: str | None) -> Decimal | None:
-    """Returns the decimal mark beside a point or comma that is asked for as the one for thousands."""
-    return next((OTHER_MARK[mark] for mark in _MARKS if mark == asked), None)
-
-
 def _common(votes: Iterable[_Vote | None], even: _Vote) -> _Vote | None:
     """Returns the most common vote, `even` if there are as many of it as of another; None without votes."""
     counts = Counter(vote for vote in votes if vote is not None)
     return max(counts, key=lambda vote: (counts[vote], vote == even)) if counts else None
-
-
-def _by_separator(frame: Frame) -> Decimal:
-    return "point" if frame.separator in (None, ",") else "comma"
-
-
-def _unvoted(numeric: Iterable[_Column], frame: Frame) -> Decimal:
-    """Returns the decimal mark where no column votes: the usual one beside the separator of the cells."""
-    return _by_separator(frame) if any(column.shapes.either["comma"] for column in numeric) else "point"
 
 
 def _thousands(
@@ -382,11 +369,6 @@ def _order(shapes: Shapes) -> DateOrder | None:
     if shapes.day_first == shapes.month_first:
         return None
     return "day-first" if shapes.day_first > shapes.month_first else "month-first"
-
-
-def _by_decimal(decimal: Decimal, dated: bool) -> DateOrder | None:
-    """Returns the order where no date gives it away: decimal commas go with days first."""
-    return "day-first" if dated and decimal == "comma" else None
 
 
 def _months(columns: Iterable[_Column], decimal: Decimal) -> Months | None:
@@ -425,16 +407,7 @@ def _remarks(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator
         yield f"column {shown(name)} has decimals with a {mark}, unlike the others"
     for name, order in found.dates.items():
         yield f"column {shown(name)} has dates {order.replace('-', ' ')}, unlike the others"
-    yield from _of_months(columns, found.dialect.months)
-    short = [
-        column.name for column in columns if (column.dated or column.named) and column.shapes.short_years
-    ]
-    if short:
-        yield f"years of two digits mean 1969 to 2068, in {shown(', '.join(short))}"
-
-
-def _of_months(columns: Sequence[_Column], chosen: Months | None) -> Iterator[str]:
-    """Yields what is doubtful about the names of months: several languages fit, or a column has another."""
+    chosen = found.dialect.months
     for column in columns:
         counts = column.shapes.months
         best = max(MONTHS, key=lambda language: counts[language])
@@ -443,6 +416,11 @@ def _of_months(columns: Sequence[_Column], chosen: Months | None) -> Iterator[st
                 f"column {shown(column.name)} has names of months that are {best.capitalize()}, and not "
                 f"{chosen.capitalize()} as in the task: write them alike, or say --months {best}"
             )
+    short = [
+        column.name for column in columns if (column.dated or column.named) and column.shapes.short_years
+    ]
+    if short:
+        yield f"years of two digits mean 1969 to 2068, in {shown(', '.join(short))}"
 
 
 def _parts(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator[str]:

@@ -152,8 +152,11 @@ def _train(proposal: Proposal) -> Iterator[str]:
         yield from _steps(training, proposal.unit)
     known = {key_name(entry) for entry in fields(TrainSection)}
     judging = _judging(target, proposal.loss)
-    if proposal.loss is not None:
-        yield from _chosen_loss(proposal.loss)
+    if (loss := proposal.loss) is not None:
+        yield f"# {_comment(loss.why[0].upper() + loss.why[1:])}    {MARK}"
+        yield f"loss = {toml(loss.name)}    {MARK}"
+        if loss.args:
+            yield f"loss_args = {toml(loss.args)}    {MARK}: the shares of the classes"
         del judging["loss"]
     elif proposal.agreement is not None:
         judging["loss"] = ("auto", "node.agree replaces it if a class is rare, or numbers have heavy tails")
@@ -173,13 +176,6 @@ def _passes(training: Training, loss: ChosenLoss | None) -> Iterator[str]:
     yield f"learning_rate = {toml(training.learning_rate)}{found}"
     yield f"momentum = {toml(training.momentum)}"
     yield f"schedule = {toml(training.schedule)}    # of the learning rate, over the rounds"
-
-
-def _chosen_loss(loss: ChosenLoss) -> Iterator[str]:
-    yield f"# {_comment(loss.why[0].upper() + loss.why[1:])}    {MARK}"
-    yield f"loss = {toml(loss.name)}    {MARK}"
-    if loss.args:
-        yield f"loss_args = {toml(loss.args)}    {MARK}: the shares of the classes"
 
 
 def _steps(training: SharedTraining, unit: str) -> Iterator[str]:
@@ -213,12 +209,19 @@ def _judging(target: Target, loss: ChosenLoss | None) -> dict[str, tuple[object,
 
 
 def _privacy(proposal: Proposal) -> Iterator[str]:
-    privacy, unit = proposal.privacy, proposal.unit
+    privacy, training, unit = proposal.privacy, proposal.training, proposal.unit
     yield "[privacy]"
     if privacy is None:
         yield 'mechanism = "none"        # sums hide single updates; nothing bounds what the model remembers'
-    elif isinstance(proposal.training, SharedTraining):
-        yield from _shared_privacy(privacy, proposal.training, unit)
+    elif isinstance(training, SharedTraining):
+        what = f"all peers together add the noise of a step, for every {unit}"
+        yield f'mechanism = "distributed-dp-sgd"    # {what}'
+        yield f"epsilon = {toml(privacy.epsilon)}             # for all steps; smaller is more private"
+        yield f"delta = {toml(privacy.delta)}"
+        others = "of a peer's others: they add noise and tell nobody"
+        yield f"honest = {training.honest}                # {others}"
+        yield "# With fewer honest peers epsilon is larger: python -m node.check has figures."
+        yield f"# A step's noise is {privacy.noise:.2g} times what one {unit} can move it.    {MARK}: {unit}s"
     else:
         what = f'bounds what anybody can tell about any one {unit}; "none" is without'
         yield f'mechanism = "dp-sgd"      # {what}'
@@ -232,34 +235,20 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
     yield ""
 
 
-def _shared_privacy(privacy: Privacy, training: SharedTraining, unit: str) -> Iterator[str]:
-    what = f"all peers together add the noise of a step, for every {unit}"
-    yield f'mechanism = "distributed-dp-sgd"    # {what}'
-    yield f"epsilon = {toml(privacy.epsilon)}             # for all steps; smaller is more private"
-    yield f"delta = {toml(privacy.delta)}"
-    yield f"honest = {training.honest}                # of a peer's others: they add noise and tell nobody"
-    yield "# With fewer honest peers epsilon is larger: python -m node.check has figures."
-    yield f"# A step's noise is {privacy.noise:.2g} times what one {unit} can move it.    {MARK}: {unit}s"
-
-
 def _aggregation(proposal: Proposal) -> Iterator[str]:
     """Lets members measure the model on the rows of all; with privacy only the owner may ask for it."""
     training, target = proposal.training, proposal.schema.target
     if proposal.privacy is not None or not isinstance(training, Training):
         return
-    kind = _swarm_metric(target)
+    kind = "sums"
+    if isinstance(target, ClassTarget) and len(target.values) <= MOST_CONFUSED:
+        kind = "scores" if len(target.values) == 2 else "confusion"
     yield "[aggregation]"
     yield f"swarm_metric = {toml(kind)}    # all peers learn how good the model is on the test rows of all,"
     yield '#   from a sum of counts; nobody sees those of one peer. Without it: "none"'
     if training.rounds < EVERY:
         yield f"swarm_metric_every = {training.rounds}"
     yield ""
-
-
-def _swarm_metric(target: Target) -> str:
-    if isinstance(target, NumberTarget) or len(target.values) > MOST_CONFUSED:
-        return "sums"
-    return "scores" if len(target.values) == 2 else "confusion"
 
 
 def _agreement(proposal: Proposal) -> Iterator[str]:
@@ -330,14 +319,13 @@ def plain(value: Any) -> Any:
     """Returns a schema, column or target as tables and lists: the keys that are set, the name first."""
     if is_dataclass(value):
         given = {toml_name(entry): getattr(value, entry.name) for entry in fields(value)}
-        said = {name: plain(item) for name, item in given.items() if not _unsaid(item)}
+        said = {
+            name: plain(item)
+            for name, item in given.items()
+            if item is not None and item is not False and item != ()  # and 0 is said
+        }
         return {"name": said.pop("name"), **said} if "name" in said else said
     return [plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _unsaid(value: object) -> bool:
-    """Returns whether a key has this value without being written: None, False, an empty list."""
-    return value is None or value is False or value == ()
 
 
 def toml(value: object) -> str:
