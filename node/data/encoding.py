@@ -371,9 +371,9 @@ def _first(values: Sequence[str]) -> str:
 
 def _doubt(column: CategoryColumn, words: Words) -> str:
     """Returns a remark on a category most of whose words are numbers: many, or with a decimal mark."""
-    shapes = shapes_of(words.words)
+    numbers = shapes_of(words.words).numbers
     many = len(words.words) > _FEW_NUMBERS and len(words.words) > len(column.values)
-    if 2 * shapes.numbers < max(1, len(words.words)) or not (shapes.marked or many):
+    if 2 * numbers.count < max(1, len(words.words)) or not (numbers.marked or many):
         return ""
-    word = next(word for word in words.words if shapes_of([word]).numbers)
+    word = next(word for word in words.words if shapes_of([word]).numbers.count)
     return f"looks like numbers such as {shown(word)}, but the task's schema calls it a category"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from node.init.guess import LEAST_ROWS
+from node.init.look import Look
 from node.init.loss_choice import BALANCED, ChosenLoss
 from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training
 from node.system.errors import one_line
@@ -17,7 +18,6 @@ from node.task.data_schema import (
     Column,
     NumberColumn,
     NumberTarget,
-    Schema,
     TableSchema,
     Target,
 )
@@ -44,15 +44,13 @@ _MOST_AREAS = 100  # classes: the AUC sorts all rows once for each class
 
 @dataclass(frozen=True)
 class Proposal:
-    """The content of a task file; `privacy` is None without privacy. `omitted`: the columns left out.
+    """The content of a task file for `data`; `privacy` is None without privacy.
 
     `training` is shared where all peers take the same private steps.
     """
 
     name: str
-    rows: int
-    schema: Schema
-    omitted: tuple[str, ...]
+    data: Look
     model: Model
     training: Training | SharedTraining
     privacy: Privacy | None
@@ -62,13 +60,11 @@ class Proposal:
     """The loss that the inspected rows ask for; None: the plain one."""
     drowned: str = ""
     """Why an agreement would say too little; empty: it would not."""
-    person: str | None = None
-    """The column that says whose a row is: then `rows`, with privacy, are persons."""
 
     @property
     def unit(self) -> str:
         """The unit of privacy in a word."""
-        return "row" if self.person is None else "person"
+        return "row" if self.data.person is None else "person"
 
     @property
     def is_to_be_agreed(self) -> bool:
@@ -103,7 +99,7 @@ def _head(proposal: Proposal) -> Iterator[str]:
 
 
 def _told(proposal: Proposal) -> Iterator[str]:
-    schema, ranges = proposal.schema, proposal.agreement is not None
+    schema, ranges = proposal.data.schema, proposal.agreement is not None
     scales, digits = ("ranges", "outward to one digit") if ranges else ("means and spreads", "to two digits")
     match schema:
         case TableSchema():
@@ -144,7 +140,7 @@ def _model(model: Model) -> Iterator[str]:
 
 
 def _train(proposal: Proposal) -> Iterator[str]:
-    training, target = proposal.training, proposal.schema.target
+    training, target = proposal.training, proposal.data.schema.target
     yield "[train]"
     if isinstance(training, Training):
         yield from _passes(training, proposal.loss)
@@ -228,16 +224,17 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
         yield f"epsilon = {toml(privacy.epsilon)}             # for all rounds; smaller is more private"
         yield f"delta = {toml(privacy.delta)}"
         yield f"clipping_radius = {toml(privacy.clipping_radius)}"
-        yield f"# With {_count(proposal.rows)} {unit}s a step's noise is {privacy.noise:.2g} times what one"
+        rows = _count(proposal.data.trained_on(private=True))
+        yield f"# With {rows} {unit}s a step's noise is {privacy.noise:.2g} times what one"
         yield f"# can move it; a peer with fewer adds more noise, for the same epsilon.    {MARK}: {unit}s"
-    if privacy is not None and proposal.person is not None:
+    if privacy is not None and proposal.data.person is not None:
         yield f"rows_per_person = {ROWS_PER_PERSON}       # at most so many rows of a person are trained on"
     yield ""
 
 
 def _aggregation(proposal: Proposal) -> Iterator[str]:
     """Lets members measure the model on the rows of all; with privacy only the owner may ask for it."""
-    training, target = proposal.training, proposal.schema.target
+    training, target = proposal.training, proposal.data.schema.target
     if proposal.privacy is not None or not isinstance(training, Training):
         return
     kind = "sums"
@@ -270,12 +267,12 @@ def _count(rows: int) -> str:
 
 
 def _data(proposal: Proposal) -> Iterator[str]:
-    schema = proposal.schema
+    schema, person = proposal.data.schema, proposal.data.person
     yield "[data]"
     yield f"test_fraction = {TEST_FRACTION}       # of one's own {proposal.unit}s, held back for validation"
-    if proposal.person is not None:
+    if person is not None:
         yield "# The column that says whose a row is, at every peer. It stays there, and is not learned from:"
-        yield f"person = {toml(proposal.person)}    {MARK}"
+        yield f"person = {toml(person.name)}    {MARK}"
     yield ""
     yield "# What a row is, and how it becomes numbers, alike at every peer (docs/data.md). A file that does"
     yield "# not fit is refused; other columns than these are ignored."
@@ -285,8 +282,8 @@ def _data(proposal: Proposal) -> Iterator[str]:
     if isinstance(schema, TableSchema) and schema.dialect is not None:
         yield f"dialect = {toml(plain(schema.dialect))}    {MARK}: how cells are written"
     yield from _columns(schema) if isinstance(schema, TableSchema) else _array(schema)
-    for name in proposal.omitted:
-        yield f"# left out: {_comment(name)}    {MARK}"
+    for entry in proposal.data.omitted:
+        yield f"# left out: {_comment(entry.column)}    {MARK}"
 
 
 def _columns(schema: TableSchema) -> Iterator[str]:

@@ -18,7 +18,6 @@ from node.init.look import Look
 from node.init.loss_choice import BALANCED, ChosenLoss, loss_for_rows
 from node.init.options import InitOptions
 from node.init.proposal import (
-    TEST_FRACTION,
     Model,
     Privacy,
     SharedTraining,
@@ -89,20 +88,17 @@ def _drowned(task: Task, options: InitOptions, found: Look) -> str:
 
 def _proposal(options: InitOptions, found: Look) -> Proposal:
     shared, private = options.privacy == DISTRIBUTED, options.privacy != "none"
-    rows = max(1, round((found.units if private else found.rows) * (1 - TEST_FRACTION)))
+    rows = found.trained_on(private)
     learned = rows * options.peers if shared and options.peers is not None else rows
     model = propose_model(found.schema, learned, options.model, private)
     training, privacy = _learning(options, rows, model, found)
     return Proposal(
         name=options.name,
-        rows=rows,
-        schema=found.schema,
-        omitted=tuple(entry.column for entry in found.omitted),
+        data=found,
         model=model,
         training=training,
         privacy=privacy,
         agreement=propose_agreement(found.rows) if options.agree else None,
-        person=None if found.person is None else found.person.name,
         loss=ChosenLoss(COUNTS, {}, WHY) if found.counts else None,
     )
 
@@ -118,7 +114,7 @@ def _with_rows(proposal: Proposal, dataset: Dataset, options: InitOptions) -> Pr
     """
     if proposal.agreement is None and proposal.loss is None:
         y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
-        proposal = _with_loss(proposal, loss_for_rows(proposal.schema.target, y))
+        proposal = _with_loss(proposal, loss_for_rows(proposal.data.schema.target, y))
     if options.search and isinstance(proposal.training, Training):
         rate = searched_rate(_task(proposal), dataset)
         proposal = replace(proposal, training=replace(proposal.training, learning_rate=rate, searched=True))
