@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from node.cli.sigint import begun
-from node.data.dataset import Dataset, own_rows
+from node.data.dataset import own_rows
 from node.data.persons import equal_rows
 from node.data.sources import read_source
 from node.init.counts import WHY
@@ -55,8 +55,14 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     task = _task(proposal)
     source = read_source(options.data, task)
     dataset = own_rows(source, task)
-    if options.privacy == "none":
-        proposal = _with_rows(proposal, dataset, options)
+    if options.privacy == "none":  # then the owner's rows may choose loss and rate
+        if proposal.agreement is None and proposal.loss is None:  # else the rows of all choose the loss
+            y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
+            proposal = _with_loss(proposal, loss_for_rows(found.schema.target, y))
+        if options.search and isinstance(proposal.training, Training):
+            rate = searched_rate(_task(proposal), dataset)
+            training = replace(proposal.training, learning_rate=rate, searched=True)
+            proposal = replace(proposal, training=training)
     task = _task(proposal)
     design(task, dataset)  # a task that does not suit the data is not written
     proposal = replace(proposal, drowned=_drowned(task, options, found))
@@ -105,20 +111,6 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
 
 def _task(proposal: Proposal) -> Task:
     return read_task(tomllib.loads(task_text(proposal)))
-
-
-def _with_rows(proposal: Proposal, dataset: Dataset, options: InitOptions) -> Proposal:
-    """Returns the proposal with what the owner's rows say of loss and rate: without privacy alone.
-
-    With an agreement the loss follows from the rows of all.
-    """
-    if proposal.agreement is None and proposal.loss is None:
-        y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
-        proposal = _with_loss(proposal, loss_for_rows(proposal.data.schema.target, y))
-    if options.search and isinstance(proposal.training, Training):
-        rate = searched_rate(_task(proposal), dataset)
-        proposal = replace(proposal, training=replace(proposal.training, learning_rate=rate, searched=True))
-    return proposal
 
 
 def _with_loss(proposal: Proposal, loss: ChosenLoss | None) -> Proposal:
