@@ -55,19 +55,14 @@ def _check_training(task: Task) -> None:
             f"train.loss_args = {shown(dict(section.loss_args))} are refused with train.loss = 'auto'; name "
             "the loss that they are for"
         )
-    _check_counts(task)
-    if task.privacy.mechanism in ("dp-sgd", "distributed-dp-sgd"):
-        refuse_weights_of_rows(task)
-
-
-def _check_counts(task: Task) -> None:
-    """Refuses counts that a schema shifts: they would be no counts any more."""
     target = None if task.data.schema is None else task.data.schema.target
-    if task.train.counts and isinstance(target, NumberTarget) and target.mean:
+    if section.counts and isinstance(target, NumberTarget) and target.mean:  # shifted, they are no counts
         raise ConfigError(
             f"data.schema.target.mean = {target.mean:g} is refused with train.loss = {COUNTS!r}: counts "
             "begin at 0; allowed: 0, with std as their size, as node.init --target-kind count writes it"
         )
+    if task.privacy.mechanism in ("dp-sgd", "distributed-dp-sgd"):
+        refuse_weights_of_rows(task)
 
 
 def refuse_weights_of_rows(task: Task) -> None:
