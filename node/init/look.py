@@ -20,7 +20,6 @@ from node.init.counts import COUNT_REMARK, are_whole, count_scale, is_count
 from node.init.dialect import find_dialect
 from node.init.guess import TargetKind, array_scales, classes_of, understand
 from node.init.person import PersonColumn, person_column, unnamed
-from node.init.proposal import TEST_FRACTION
 from node.init.survival import survival_remark
 from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
@@ -50,10 +49,6 @@ class Look:
     def units(self) -> int:
         """How many rows there are, or persons, where a column says whose they are."""
         return self.rows if self.person is None else self.person.persons
-
-    def trained_on(self, private: bool) -> int:
-        """Returns about how many rows, or with privacy units, are not held back."""
-        return max(1, round((self.units if private else self.rows) * (1 - TEST_FRACTION)))
 
 
 def look(

@@ -91,6 +91,11 @@ class Model:
     """The part that is not trained and whose outputs are computed once."""
 
 
+def trained_on(units: int) -> int:
+    """Returns about how many of an owner's rows, or persons, are not held back."""
+    return max(1, round(units * (1 - TEST_FRACTION)))
+
+
 def propose_agreement(rows: int) -> AgreementSection:
     """Returns the agreement section for peers of about `rows` rows; it reveals only their power of ten."""
     most = 10 ** (math.ceil(math.log10(rows)) + 1)

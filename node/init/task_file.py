@@ -10,7 +10,7 @@ from typing import Any
 from node.init.guess import LEAST_ROWS
 from node.init.look import Look
 from node.init.loss_choice import BALANCED, ChosenLoss
-from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training
+from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training, trained_on
 from node.system.errors import one_line
 from node.task.data_schema import (
     ArraySchema,
@@ -224,7 +224,7 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
         yield f"epsilon = {toml(privacy.epsilon)}             # for all rounds; smaller is more private"
         yield f"delta = {toml(privacy.delta)}"
         yield f"clipping_radius = {toml(privacy.clipping_radius)}"
-        rows = _count(proposal.data.trained_on(private=True))
+        rows = _count(trained_on(proposal.data.units))
         yield f"# With {rows} {unit}s a step's noise is {privacy.noise:.2g} times what one"
         yield f"# can move it; a peer with fewer adds more noise, for the same epsilon.    {MARK}: {unit}s"
     if privacy is not None and proposal.data.person is not None:

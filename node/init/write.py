@@ -28,6 +28,7 @@ from node.init.proposal import (
     propose_privacy,
     propose_shared,
     propose_training,
+    trained_on,
 )
 from node.init.rate_search import searched_rate
 from node.init.task_file import MARK, Proposal, task_text
@@ -94,7 +95,7 @@ def _drowned(task: Task, options: InitOptions, found: Look) -> str:
 
 def _proposal(options: InitOptions, found: Look) -> Proposal:
     shared, private = options.privacy == DISTRIBUTED, options.privacy != "none"
-    rows = found.trained_on(private)
+    rows = trained_on(found.units if private else found.rows)
     learned = rows * options.peers if shared and options.peers is not None else rows
     model = propose_model(found.schema, learned, options.model, private)
     training, privacy = _learning(options, rows, model, found)
