@@ -21,7 +21,8 @@ from benchmarks.walk.central import plain_auc
 from benchmarks.walk.hospitals import HEADER, SITES, TARGET, Rows, write
 from benchmarks.walk.rows import hospitals
 from node.data.dataset import own_rows
-from node.data.sources import UnsplitRows, read_source
+from node.data.rows import Rows as SourceRows
+from node.data.sources import read_source
 from node.task.load import load_task
 from node.task.sections import Task
 from scenarios.study.threads import one_thread
@@ -77,5 +78,5 @@ def _swarm_and_pooled(task: Task, old: Sequence[Path], new: Sequence[Path]) -> d
     }
 
 
-def _join(sources: Sequence[UnsplitRows]) -> tuple[np.ndarray, np.ndarray]:
+def _join(sources: Sequence[SourceRows]) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([one.x for one in sources]), np.concatenate([one.y for one in sources])

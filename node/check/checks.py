@@ -24,7 +24,8 @@ from node.data.files.csv_and_parquet import read_frame
 from node.data.free_text import lost_texts
 from node.data.persons import equal_rows, nearly_equal, renumbered
 from node.data.report import Report
-from node.data.sources import UnsplitRows, read_source
+from node.data.rows import Rows
+from node.data.sources import read_source
 from node.data.unread import unread_columns
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
@@ -148,7 +149,7 @@ def _lost_texts(path: Path, task: Task) -> tuple[str, ...]:
     return lost_texts(read_frame(path, unread, dialect=schema.written), ())
 
 
-def _persons(source: UnsplitRows, dataset: Dataset) -> Iterator[Finding]:
+def _persons(source: Rows, dataset: Dataset) -> Iterator[Finding]:
     """Says whose the rows are, and warns about names that may be one person's."""
     whose, of = source.persons, dataset.persons
     if whose is None or of is None:
@@ -168,7 +169,7 @@ def _persons(source: UnsplitRows, dataset: Dataset) -> Iterator[Finding]:
     yield Finding("warning" if alike or blank > 0 else "ok", "persons", text)
 
 
-def _equal_rows(source: UnsplitRows, task: Task) -> Iterator[Finding]:
+def _equal_rows(source: Rows, task: Task) -> Iterator[Finding]:
     """Warns about rows that may be one person's, where nothing says whose they are."""
     if source.persons is None and (said := equal_rows(source.draws, task.privacy.noises_rows)):
         yield Finding("warning", "rows", said)

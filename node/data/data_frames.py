@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.data.encoding import Encoded, class_number, encode
+from node.data.encoding import class_number, encode
 from node.data.files.csv_and_parquet import frame_of
 from node.data.files.numeric_tables import table_of, target_in
-from node.data.in_memory import FrameRows, InMemory, Rows
+from node.data.in_memory import IN_MEMORY, FrameRows, InMemory
 from node.data.remedies import other_class
+from node.data.rows import Rows
 from node.data.sides import RowDraws
 from node.data.text.columns import words_of
 from node.system.errors import ConfigError, reason, shown
@@ -44,16 +45,18 @@ def frame_rows(data: Any) -> FrameRows:
         ) from None
 
 
-def encoded_frame(rows: FrameRows, schema: TableSchema, drawing: RowDraws) -> Encoded:
+def encoded_frame(rows: FrameRows, schema: TableSchema, drawing: RowDraws) -> Rows:
     """Returns the rows by a schema; raises ConfigError for data that do not fit."""
     wanted = [schema.target.name or "", *(column.name for column in schema.columns)]
-    return encode(schema, frame_of(rows.table, wanted, drawing, schema.written))
+    encoded = encode(schema, frame_of(rows.table, wanted, drawing, schema.written))
+    return replace(encoded, label="a data frame")
 
 
 def plain_frame(rows: FrameRows, task: Task, drawing: RowDraws) -> Rows:
     """Returns the rows of a frame of numbers, for a task without a schema; raises ConfigError."""
     frame = frame_of(rows.table, None, drawing)
-    return table_of(frame, task.data.features, task.data.target)
+    found = table_of(frame, task.data.features, task.data.target)
+    return replace(found, label=IN_MEMORY, names=rows.names)
 
 
 def labelled(parts: Sequence[InMemory], task: Task, *, together: bool) -> list[InMemory]:

@@ -14,11 +14,12 @@ import numpy as np
 import torch
 
 from node.data import partition
-from node.data.in_memory import FrameRows, InMemory, Rows
+from node.data.in_memory import FrameRows, InMemory
 from node.data.persons import chosen_rows, renumbered
 from node.data.report import TOO_FEW, Report
-from node.data.sides import NOT_DRAWN, Split, held_back
-from node.data.sources import UnsplitRows, drawing_of, read_source, rows_in_memory
+from node.data.rows import Rows
+from node.data.sides import Split, held_back
+from node.data.sources import drawing_of, read_source, rows_in_memory
 from node.system.errors import ConfigError, counted, one_line, shown
 from node.task.data_schema import ClassTarget, NumberTarget, Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
@@ -126,15 +127,14 @@ def load_dataset(
     raise ConfigError("--data and --shard contradict each other; give one of them")
 
 
-def _digits() -> UnsplitRows:
+def _digits() -> Rows:
     """Scikit-learn's handwritten digits: pixels (1797, 64) from 0 to 1. Nobody asks for their draws."""
     from sklearn.datasets import load_digits  # noqa: PLC0415  seconds to import, needed here only
 
     bunch = load_digits()
     pixels = (bunch.data / 16).astype(np.float32)
-    content = "images of 8 x 8 pixels, 10 classes"
-    report = Report(f"digits: {len(pixels)} rows, {content}", (), ())
-    return UnsplitRows(pixels, bunch.target.astype(np.int64), 10, "digits", content, report, NOT_DRAWN)
+    report = Report("images of 8 x 8 pixels, 10 classes", (), ())
+    return Rows(pixels, bunch.target.astype(np.int64), "digits", report)
 
 
 def _rng(task: Task, stream: int) -> np.random.Generator:
@@ -142,7 +142,7 @@ def _rng(task: Task, stream: int) -> np.random.Generator:
     return np.random.default_rng([task.task.seed, stream])
 
 
-def _shard(source: UnsplitRows, task: Task, part: int, parts: int) -> Dataset:
+def _shard(source: Rows, task: Task, part: int, parts: int) -> Dataset:
     """Returns part `part` of `parts` of the training rows, and the test rows that all parts share."""
     kept, held_out = partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
     most = len(kept) // _SMALLEST_PART
@@ -153,14 +153,14 @@ def _shard(source: UnsplitRows, task: Task, part: int, parts: int) -> Dataset:
         )
     own = kept[_parts(source, kept, parts, _rng(task, _PARTITION))[part]]
     line = (
-        f"{source.label}: {len(source.y)} rows, {source.content}; part {part} of {parts} has {len(own)} to "
-        f"train on, {len(held_out)} test rows are common to all and chosen by the whole set"
+        f"{source.label}: {len(source.y)} rows, {source.report.headline}; part {part} of {parts} has "
+        f"{len(own)} to train on, {len(held_out)} test rows are common to all and chosen by the whole set"
     )
     return _dataset(source, task, own, held_out, "test", line)
 
 
 def _parts(
-    source: UnsplitRows, kept: partition.RowNumbers, parts: int, rng: np.random.Generator
+    source: Rows, kept: partition.RowNumbers, parts: int, rng: np.random.Generator
 ) -> list[partition.RowNumbers]:
     """Returns the positions in `kept` of each part: with skewed labels, or even parts without labels."""
     if source.classes is None:
@@ -170,14 +170,13 @@ def _parts(
     )
 
 
-def own_rows(source: UnsplitRows, task: Task, split: Split = Split.ROW) -> Dataset:
+def own_rows(source: Rows, task: Task, split: Split = Split.ROW) -> Dataset:
     """Returns all of a node's own rows, some of them held back for validation.
 
     Raises ConfigError if there are none to train on.
     """
-    sides = _sides(source, task, split)
-    held_out = sides.test
-    kept, most = sides.train, task.rows_per_person
+    trained, held_out = _sides(source, task, split)
+    kept, most = trained, task.rows_per_person
     if source.persons is not None and most is not None:
         kept = kept[chosen_rows(source.persons.numbers[kept], source.draws[kept], most)]
     if not len(kept):
@@ -185,11 +184,13 @@ def own_rows(source: UnsplitRows, task: Task, split: Split = Split.ROW) -> Datas
             f"{source.label}: all {len(source.y)} rows are held back for validation, none is to train on; "
             f"add rows, or lower data.test_fraction = {task.data.test_fraction:g} with all peers"
         )
-    validates = _validates(source, held_out)
-    unused = len(sides.train) - len(kept)
+    validates = bool(len(held_out))
+    if source.classes is not None:  # then some of each class that the node has rows of
+        validates = len(np.unique(source.y[held_out])) == len(np.unique(source.y))
+    unused = len(trained) - len(kept)
     line = (
-        f"{source.label}: {len(source.y)} rows{_of_persons(source)}, {source.content}; {len(kept)} to train "
-        f"on, {len(held_out)} held back for validation"
+        f"{source.label}: {len(source.y)} rows{_of_persons(source)}, {source.report.headline}; {len(kept)} "
+        f"to train on, {len(held_out)} held back for validation"
         + ("" if validates else f": {TOO_FEW}")
         + (f"; {unused} beyond {most} of a person not trained on" if unused else "")
     )
@@ -197,26 +198,19 @@ def own_rows(source: UnsplitRows, task: Task, split: Split = Split.ROW) -> Datas
     return replace(found, validates=validates, persons=_persons(source, kept, held_out, task))
 
 
-@dataclass(frozen=True)
-class _Sides:
-    """The numbers of the rows to train on, and of those held back."""
-
-    train: partition.RowNumbers
-    test: partition.RowNumbers
-
-
-def _sides(source: UnsplitRows, task: Task, split: Split) -> _Sides:
+def _sides(source: Rows, task: Task, split: Split) -> tuple[partition.RowNumbers, partition.RowNumbers]:
+    """Returns the numbers of the rows to train on, and of those held back."""
     if split is Split.BEFORE:
-        return _Sides(*partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT)))
+        return partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
     draws = source.draws
     if source.persons is not None:
         draws = source.persons.draws(drawing_of(task), draws)
     held = held_back(draws, task.data.test_fraction)
-    return _Sides(np.flatnonzero(~held), np.flatnonzero(held))
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def _persons(
-    source: UnsplitRows, train: partition.RowNumbers, test: partition.RowNumbers, task: Task
+    source: Rows, train: partition.RowNumbers, test: partition.RowNumbers, task: Task
 ) -> OfPersons | None:
     if source.persons is None:
         return None
@@ -224,22 +218,15 @@ def _persons(
     return OfPersons(own, held_out, task.rows_per_person)
 
 
-def _of_persons(source: UnsplitRows) -> str:
+def _of_persons(source: Rows) -> str:
     """Returns ` of 120 persons`; "" if nobody asks whose the rows are."""
     if source.persons is None:
         return ""
     return f" of {counted(len(np.unique(source.persons.numbers)), 'person')}"
 
 
-def _validates(source: UnsplitRows, held_out: partition.RowNumbers) -> bool:
-    """Whether the rows held back are enough for a figure: some of each class that the node has rows of."""
-    if source.classes is None:
-        return bool(len(held_out))
-    return len(np.unique(source.y[held_out])) == len(np.unique(source.y))
-
-
 def _dataset(
-    source: UnsplitRows,
+    source: Rows,
     task: Task,
     train: partition.RowNumbers,
     test: partition.RowNumbers,

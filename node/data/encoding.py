@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -17,10 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from node.data.files.csv_and_parquet import Frame, fail
-from node.data.persons import Persons
 from node.data.remedies import other_class
 from node.data.report import Entry
-from node.data.sides import Draws
+from node.data.rows import Labels, Rows, encoded_rows
 from node.data.swaps import Seen, swapped
 from node.data.text.cells import a_number, is_word, number, number_reader, without_sign
 from node.data.text.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
@@ -48,34 +47,19 @@ _FEW_NUMBERS = 20
 """Up to so many whole numbers may be names of categories."""
 MOST_ENCODED_BYTES = 32 << 30
 
-Labels = NDArray[np.int64] | NDArray[np.float32]
 
-
-@dataclass(frozen=True)
-class Encoded:
-    """`x` (n, ...) float32; `y` (n,) int64 class numbers, or float32 numbers to regress on."""
-
-    x: NDArray[np.float32]
-    y: Labels
-    entries: tuple[Entry, ...]
-    remarks: tuple[str, ...]
-    draws: Draws
-    """The draw of each row, if they were asked for: (n,)."""
-    persons: Persons | None = None
-    """The person of each row, if that was asked for."""
-
-
-def encode(schema: TableSchema, frame: Frame) -> Encoded:
+def encode(schema: TableSchema, frame: Frame) -> Rows:
     """Encodes the rows of `frame` that have a target; ConfigError names the first wrong column and value."""
     y, kept, entry = targets(schema, frame)
     x, entries = features(schema, frame)
     without = frame.rows - len(kept)
-    remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
     draws = frame.draws[kept] if len(frame.draws) else frame.draws
     persons = None if frame.persons is None else frame.persons.of(kept)
-    return Encoded(
-        x[kept] if without else x, y, (entry, *entries), remarks if without else (), draws, persons
-    )
+    remarks: tuple[str, ...] = ()
+    if without:
+        x = x[kept]
+        remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
+    return encoded_rows(schema, frame.path.name, x, y, (entry, *entries), remarks, draws, persons)
 
 
 def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], list[Entry]]:
@@ -92,15 +76,13 @@ def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], li
         held.append(seen)
         start += column.width
     pairs = swapped(schema.columns, held)
-    return x, [_named_swap(entry, pairs) for entry in entries]
-
-
-def _named_swap(entry: Entry, pairs: Mapping[str, str]) -> Entry:
-    """Returns `entry`, with the column that it looks swapped with."""
-    if entry.column not in pairs:
-        return entry
-    why = f"looks swapped with {shown(pairs[entry.column])}: each holds what the task expects in the other"
-    return replace(entry, remark="; ".join(filter(None, (why, entry.remark))), lost=f"{why}; swap them back")
+    for place, entry in enumerate(entries):
+        if entry.column in pairs:
+            other = shown(pairs[entry.column])
+            why = f"looks swapped with {other}: each holds what the task expects in the other"
+            remark = "; ".join(filter(None, (why, entry.remark)))
+            entries[place] = replace(entry, remark=remark, lost=f"{why}; swap them back")
+    return x, entries
 
 
 def check_size(path: object, rows: int, shape: tuple[int, ...]) -> None:
@@ -130,7 +112,20 @@ def targets(schema: TableSchema, frame: Frame) -> tuple[Labels, NDArray[np.int64
     """Returns (targets of the rows that have one, the numbers of these rows, report entry)."""
     target = schema.target
     if isinstance(target, ClassTarget):
-        return _classes(target, target_words(target, schema.written, frame), frame)
+        words = target_words(target, schema.written, frame)
+        table = np.array([class_number(target, word) for word in words.words] + [-1])
+        labels = table[words.codes]
+        unknown = np.flatnonzero((labels < 0) & ~words.missing)
+        if len(unknown):
+            row, word = int(unknown[0]), words.words[words.codes[unknown[0]]]
+            fail(
+                frame.path,
+                f", row {row + 1}, column {shown(target.name)}: {shown(word)} {other_class(target.values)}",
+            )
+        kept = np.flatnonzero(labels >= 0)
+        _enough(frame, len(kept), target.name)
+        counts = class_counts(target, labels[kept])
+        return labels[kept], kept, Entry(target.name or "", "target, classes", counts)
     values = cut(target_values(target, schema, frame), target.low, target.high)
     kept = np.flatnonzero(~np.isnan(values))
     scaled = ((values[kept] - target.mean) / target.std).astype(np.float32)
@@ -178,23 +173,6 @@ def _cells(frame: Frame, name: str, what: str) -> pa.ChunkedArray:
     return frame.columns[name]
 
 
-def _classes(
-    target: ClassTarget, words: Words, frame: Frame
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Entry]:
-    table = np.array([class_number(target, word) for word in words.words] + [-1])
-    labels = table[words.codes]
-    unknown = np.flatnonzero((labels < 0) & ~words.missing)
-    if len(unknown):
-        row, word = int(unknown[0]), words.words[words.codes[unknown[0]]]
-        fail(
-            frame.path,
-            f", row {row + 1}, column {shown(target.name)}: {shown(word)} {other_class(target.values)}",
-        )
-    kept = np.flatnonzero(labels >= 0)
-    _enough(frame, len(kept), target.name)
-    return labels[kept], kept, Entry(target.name or "", "target, classes", class_counts(target, labels[kept]))
-
-
 def class_number(target: ClassTarget, word: str) -> int:
     """Returns the number of the class that `word` names, -1 for none; 1.0 is the same as 1."""
     value = number(word)
@@ -238,7 +216,11 @@ def _fill(part: NDArray[np.float32], column: Column, schema: TableSchema, frame:
             words = _unread(column, schema, frame)
             return _fill_numbers(part, column, values, words), float(there.mean()) if len(there) else None
         case BooleanColumn():
-            return _fill_truths(part, column, truth_values(column, schema, frame)), None
+            values = truth_values(column, schema, frame)
+            missing = np.isnan(values)
+            part[:, 0] = np.where(missing, 0.0, 2 * values - 1)
+            told = _filled(part, missing, column.missing, "taken as neither")
+            return Entry(column.name, "boolean", told), None
         case CategoryColumn():
             found = category_words(column, schema, frame)
             held = dict(zip(found.words, found.counts().tolist(), strict=True))
@@ -266,7 +248,9 @@ def number_values(column: NumberColumn, schema: TableSchema, frame: Frame) -> Fl
             wanted = _wanted_number(bad, dialect, column.unit)
         case "date":
             values, bad = days_of(cells, dialect)
-            wanted = _a_date(dialect)
+            wanted = _A_DATE[dialect.dates]
+            if dialect.months is not None:
+                wanted += f", or with a month's name in {dialect.months.capitalize()}"
         case _:
             values, bad = hours_of(cells, dialect)
             wanted = "a time of day such as 14:30"
@@ -278,12 +262,6 @@ _A_DATE = {
     "day-first": "a date such as 2026-01-31 or 31.01.2026, the day before the month",
     "month-first": "a date such as 2026-01-31 or 1/31/2026, the month before the day",
 }
-
-
-def _a_date(dialect: Dialect) -> str:
-    if dialect.months is None:
-        return _A_DATE[dialect.dates]
-    return f"{_A_DATE[dialect.dates]}, or with a month's name in {dialect.months.capitalize()}"
 
 
 def cut(values: Floats, low: float | None, high: float | None) -> Floats:
@@ -354,12 +332,6 @@ def category_codes(column: CategoryColumn, words: Words) -> NDArray[np.int64]:
     return np.array([column.place(word) for word in words.words] + [-1])[words.codes]
 
 
-def _fill_truths(part: NDArray[np.float32], column: BooleanColumn, values: Floats) -> Entry:
-    missing = np.isnan(values)
-    part[:, 0] = np.where(missing, 0.0, 2 * values - 1)
-    return Entry(column.name, "boolean", _filled(part, missing, column.missing, "taken as neither"))
-
-
 def _filled(part: NDArray[np.float32], missing: NDArray[np.bool_], marked: bool, how: str) -> str:
     """Marks missing values if the schema has a feature for them; returns the remark on them."""
     if marked:
@@ -399,9 +371,9 @@ def _first(values: Sequence[str]) -> str:
 
 def _doubt(column: CategoryColumn, words: Words) -> str:
     """Returns a remark on a category most of whose words are numbers: many, or with a decimal mark."""
-    shapes = shapes_of(words.words)
+    numbers = shapes_of(words.words).numbers
     many = len(words.words) > _FEW_NUMBERS and len(words.words) > len(column.values)
-    if 2 * shapes.numbers < max(1, len(words.words)) or not (shapes.marked or many):
+    if 2 * numbers.count < max(1, len(words.words)) or not (numbers.marked or many):
         return ""
-    word = next(word for word in words.words if shapes_of([word]).numbers)
+    word = next(word for word in words.words if shapes_of([word]).numbers.count)
     return f"looks like numbers such as {shown(word)}, but the task's schema calls it a category"

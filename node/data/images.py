@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from node.data.encoding import Encoded, check_size, class_counts, standardise
+from node.data.encoding import check_size, class_counts, standardise
 from node.data.persons import refuse_persons
 from node.data.remedies import other_class
 from node.data.report import Entry
+from node.data.rows import Rows, encoded_rows
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.system.errors import ConfigError, counted, reason, shown
 from node.task.data_schema import ArraySchema, ClassTarget
@@ -71,7 +72,7 @@ def list_folder(path: Path) -> Folder:
     return Folder(path, classes, sum(map(len, found.values())) - sum(map(len, classes.values())))
 
 
-def read_images(schema: ArraySchema, path: Path, drawing: RowDraws | None = None) -> Encoded:
+def read_images(schema: ArraySchema, path: Path, drawing: RowDraws | None = None) -> Rows:
     """Reads the images under `path`; leaves out and counts unreadable files; `drawing` draws the others.
 
     Raises ConfigError for a class that the schema does not have, and for too many images.
@@ -93,7 +94,9 @@ def read_images(schema: ArraySchema, path: Path, drawing: RowDraws | None = None
     )
     entries = (Entry("class", "folder", class_counts(target, labels)), entry)
     draws = NOT_DRAWN if drawing is None else _drawn(read, drawing)
-    return Encoded(x[: len(labels)], labels, entries, tuple(_remarks(folder, faults)), draws)
+    return encoded_rows(
+        schema, path.name, x[: len(labels)], labels, entries, [*_remarks(folder, faults)], draws, None
+    )
 
 
 def _drawn(files: Sequence[Path], drawing: RowDraws) -> Draws:

@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.persons import Persons, refuse_persons
-from node.data.sides import NOT_DRAWN, Draws, RowDraws
+from node.data.rows import Rows, bare_rows
 from node.data.text.cells import FINITE, no_numbers
 from node.system.errors import ConfigError, reason, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+IN_MEMORY = "rows in memory"
 _ALLOWED = "a pair (x, y) of arrays with shapes (n, ...) and (n,), or a data set whose items are such pairs"
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of numbers without a schema: `x` (n, ...) float32, targets `y` (n,) float64, all finite; n >= 2.
-
-    Targets may be text until they are numbered (node.data.data_frames); `names`: of the numbers then.
-    """
-
-    x: NDArray[np.float32]
-    y: NDArray[np.float64] | NDArray[np.str_]
-    features: tuple[str, ...] = ("x",)
-    """The names of the columns, or of the array."""
-    target: str = "y"
-    draws: Draws = field(default_factory=lambda: NOT_DRAWN)
-    """The draw of each row, if they were asked for: (n,)."""
-    persons: Persons | None = None
-    """The person of each row, if that was asked for."""
-    names: tuple[str, ...] = ()
-
-    def drawn(self, drawing: RowDraws) -> Rows:
-        """Returns rows in memory as an npz file with the same rows is read."""
-        refuse_persons(drawing, "rows in memory")
-        numbers = self.y.astype(np.float64)
-        return replace(self, y=numbers, draws=drawing.of_arrays(self.x, numbers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +55,9 @@ def rows_of(data: object) -> Rows:
     if len(features) < 2:
         raise ConfigError(f"data has {len(features)} rows; at least 2 are needed, to train and to validate")
     numbers = targets.dtype.kind != "U"
-    return Rows(features.astype(np.float32), targets.astype(np.float64) if numbers else targets)
+    return bare_rows(
+        IN_MEMORY, features.astype(np.float32), targets.astype(np.float64) if numbers else targets
+    )
 
 
 def _targets(values: object) -> NDArray:

@@ -27,7 +27,12 @@ def dirichlet(
         if min(map(len, divided)) >= min_rows:
             break
         divided = _draw(labels, parts, alpha, rng)
-    return [np.sort(part) for part in _level(divided, min_rows)]
+    while min(map(len, divided)) < min_rows:
+        low, high = (chosen(range(parts), key=lambda part: len(divided[part])) for chosen in (min, max))
+        moved = min(min_rows - len(divided[low]), len(divided[high]) - min_rows)
+        divided[low] = np.concatenate([divided[low], divided[high][:moved]])
+        divided[high] = divided[high][moved:]
+    return [np.sort(part) for part in divided]
 
 
 def _draw(
@@ -42,21 +47,6 @@ def _draw(
         for own, piece in zip(pieces, np.split(rows, cuts), strict=True):
             own.append(piece)
     return [rng.permutation(np.concatenate(own)) if own else np.empty(0, np.int64) for own in pieces]
-
-
-def _level(divided: list[RowNumbers], min_rows: int) -> list[RowNumbers]:
-    """Moves rows from the largest part to the smallest until each has `min_rows`."""
-    parts = list(divided)
-    while len(parts[low := _smallest(parts)]) < min_rows:
-        high = max(range(len(parts)), key=lambda part: len(parts[part]))
-        moved = min(min_rows - len(parts[low]), len(parts[high]) - min_rows)
-        parts[low] = np.concatenate([parts[low], parts[high][:moved]])
-        parts[high] = parts[high][moved:]
-    return parts
-
-
-def _smallest(parts: list[RowNumbers]) -> int:
-    return min(range(len(parts)), key=lambda part: len(parts[part]))
 
 
 def even(rows: int, parts: int, rng: np.random.Generator) -> list[RowNumbers]:

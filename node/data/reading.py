@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.data.encoding import (
-    Encoded,
-    Labels,
     check_size,
     class_counts,
     class_number,
@@ -33,6 +31,7 @@ from node.data.files.npz import array_names, finite, labels, persons_of_array, r
 from node.data.images import read_images
 from node.data.remedies import other_class
 from node.data.report import Entry
+from node.data.rows import Labels, Rows, encoded_rows
 from node.data.sides import NOT_DRAWN, RowDraws
 from node.data.text.cells import number
 from node.data.text.columns import words_of
@@ -42,7 +41,7 @@ from node.task.data_schema import ArraySchema, ClassTarget, Schema, TableSchema
 X, Y = "x", "y"
 
 
-def read_with_schema(path: Path, schema: Schema, drawing: RowDraws | None = None) -> Encoded:
+def read_with_schema(path: Path, schema: Schema, drawing: RowDraws | None = None) -> Rows:
     """Returns the encoded rows of `path`; raises a one-line ConfigError for data that do not fit.
 
     `drawing` draws each row, and asks whose it is; None: nobody asked.
@@ -81,7 +80,9 @@ def read_rows_to_predict(path: Path, schema: Schema) -> tuple[NDArray[np.float32
         case TableSchema():
             return _table_to_predict(path, schema)
         case ArraySchema(kind="array") if (schema.target.name or Y) not in array_names(path):
-            return _scaled(schema, path, read_arrays(path, (X,))[X]), None
+            x = _fitting(schema, path, read_arrays(path, (X,))[X]).astype(np.float32)
+            standardise(x, schema)
+            return x, None
     encoded = read_with_schema(path, schema)
     return encoded.x, encoded.y
 
@@ -125,7 +126,7 @@ def read_npz(schema: ArraySchema, path: Path) -> tuple[NDArray, NDArray]:
     return _fitting(schema, path, x), y
 
 
-def _encoded_npz(schema: ArraySchema, path: Path, drawing: RowDraws | None) -> Encoded:
+def _encoded_npz(schema: ArraySchema, path: Path, drawing: RowDraws | None) -> Rows:
     name = schema.target.name or Y
     x, y = read_npz(schema, path)
     rows = x.astype(np.float32)
@@ -133,7 +134,8 @@ def _encoded_npz(schema: ArraySchema, path: Path, drawing: RowDraws | None) -> E
     labels, remark = _labels(schema, path, name, y)
     entries = (Entry(name, f"target, {schema.target.kind}", remark), Entry(X, str(x.dtype), "mean and std"))
     draws = NOT_DRAWN if drawing is None else drawing.of_arrays(x, y)
-    return Encoded(rows, labels, entries, (), draws, persons_of_array(path, len(x), drawing))
+    persons = persons_of_array(path, len(x), drawing)
+    return encoded_rows(schema, path.name, rows, labels, entries, (), draws, persons)
 
 
 def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:
@@ -143,13 +145,6 @@ def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:
         fail(path, f": {X} is {x.shape}; allowed by data.schema.shape: {shape}")
     check_size(path, len(x), schema.shape)
     return finite(path, X, x)
-
-
-def _scaled(schema: ArraySchema, path: Path, x: NDArray) -> NDArray[np.float32]:
-    """Returns rows (n, ...), scaled by the schema, in a new array."""
-    rows = _fitting(schema, path, x).astype(np.float32)
-    standardise(rows, schema)
-    return rows
 
 
 def _labels(

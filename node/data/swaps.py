@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from node.task.data_schema import CategoryColumn, Column, NumberColumn
@@ -16,14 +16,11 @@ _AWAY, _AT_HOME = 2.0, 1.0  # standard deviations of a mean from the task's, whe
 def swapped(columns: Sequence[Column], seen: Sequence[Seen]) -> Mapping[str, str]:
     """Returns for each column of a pair that looks swapped the name of the other."""
     strange = [(column, held) for column, held in zip(columns, seen, strict=True) if _misfit(column, held)]
-    return dict(_pairs(strange))
-
-
-def _pairs(strange: Sequence[tuple[Column, Seen]]) -> Iterator[tuple[str, str]]:
+    others: dict[str, str] = {}
     for (one, held), (other, other_held) in combinations(strange, 2):
         if _fits(one, other_held) and _fits(other, held):
-            yield one.name, other.name
-            yield other.name, one.name
+            others |= {one.name: other.name, other.name: one.name}
+    return others
 
 
 def _misfit(column: Column, held: Seen) -> bool:

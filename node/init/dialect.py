@@ -18,7 +18,7 @@ from node.data.files.csv_and_parquet import Frame
 from node.data.text.cells import MISSING_WORDS, is_word, number_reader, without_sign
 from node.data.text.columns import is_text, truth, words_of
 from node.data.text.dates import days, hours
-from node.data.text.shapes import Shapes, either_in, shapes_of, unit_after
+from node.data.text.shapes import DateShapes, NumberShapes, Shapes, either_in, shapes_of, unit_after
 from node.init.asked import NONE, NOTHING_ASKED, USUAL_ENCODING, Asked
 from node.system.errors import counted, shown
 from node.task.data_schema import TableSchema
@@ -101,31 +101,37 @@ class _Column:
     @property
     def numeric(self) -> bool:
         """Whether at least half of the words are numbers in some dialect."""
-        return 0 < self.shapes.words <= 2 * self.shapes.numbers
+        return 0 < self.shapes.words <= 2 * self.shapes.numbers.count
 
     @property
     def dated(self) -> bool:
         """Whether at least half of the words are dates with the year last."""
-        return 0 < self.shapes.words <= 2 * self.shapes.dates
+        return 0 < self.shapes.words <= 2 * self.shapes.dates.year_last
 
     @property
     def named(self) -> bool:
         """Whether at least half of the words are dates with a month's name in some language."""
-        return 0 < self.shapes.words <= 2 * self.shapes.named
+        return 0 < self.shapes.words <= 2 * self.shapes.dates.named
 
 
 def find_dialect(frame: Frame, asked: Asked) -> Found:
     """Returns how the cells of `frame` are written, as far as `asked` leaves it open."""
     columns = [_column(name, cells, asked) for name, cells in frame.columns.items() if is_text(cells)]
     numeric = [column for column in columns if column.numeric]
-    votes = {column.name: _decimal(column.shapes) for column in numeric}
-    voted = asked.decimal or _of_thousands(asked.thousands) or _common(votes.values(), _by_separator(frame))
-    decimal = voted or _unvoted(numeric, frame)
-    orders = {column.name: _order(column.shapes) for column in columns if column.dated}
+    votes = {column.name: _decimal(column.shapes.numbers) for column in numeric}
+    usual: Decimal = "point" if frame.separator in (None, ",") else "comma"
+    beside = next((OTHER_MARK[mark] for mark in _MARKS if mark == asked.thousands), None)
+    voted = asked.decimal or beside or _common(votes.values(), usual)
+    decimal = voted or (
+        usual if any(column.shapes.numbers.either["comma"] for column in numeric) else "point"
+    )
+    orders = {column.name: _order(column.shapes.dates) for column in columns if column.dated}
+    # Where no date gives the order away, decimal commas go with days first.
+    usual_order: DateOrder | None = "day-first" if orders and decimal == "comma" else None
     dialect = Dialect(
         decimal=decimal,
         thousands=_thousands(numeric, votes, decimal, asked.thousands),
-        dates=asked.dates or _common(orders.values(), "day-first") or _by_decimal(decimal, bool(orders)),
+        dates=asked.dates or _common(orders.values(), "day-first") or usual_order,
         months=asked.months or _months(columns, decimal),
         missing=tuple(dict.fromkeys((*asked.missing, *_absent(columns, asked)))),
         encoding=asked.encoding or (USUAL_ENCODING if frame.encoding == USUAL_ENCODING else None),
@@ -167,8 +173,8 @@ def unlike(frame: Frame, schema: TableSchema) -> Unlike:
     """Returns in what the schema's columns of numbers and dates are not written as it says."""
     columns = [_column(name, cells, NOTHING_ASKED) for name, cells in frame.columns.items() if is_text(cells)]
     numeric, dated = [each for each in columns if each.numeric], [each for each in columns if each.dated]
-    votes = {column.name: _decimal(column.shapes) for column in numeric}
-    orders = {column.name: _order(column.shapes) for column in dated}
+    votes = {column.name: _decimal(column.shapes.numbers) for column in numeric}
+    orders = {column.name: _order(column.shapes.dates) for column in dated}
     said = {one.name or "": schema.written_in(one) for one in schema.numbers}
     marks: dict[str, Decimal | None] = {name: dialect.decimal for name, dialect in said.items()}
     decimal: Decimal | None = _against(votes, marks)
@@ -220,7 +226,7 @@ def _either(numeric: Iterable[_Column], frame: Frame) -> str:
         either_in(_distinct(frame.columns[column.name]), mark)
         for column in numeric
         for mark in _MARKS
-        if column.shapes.either[mark]
+        if column.shapes.numbers.either[mark]
     )
     return next(words, "")
 
@@ -228,7 +234,7 @@ def _either(numeric: Iterable[_Column], frame: Frame) -> str:
 def _either_day(dated: Iterable[_Column], frame: Frame) -> str:
     """Returns the first date that may have the day or the month first; "" if there is none."""
     words = (word for column in dated for word in _distinct(frame.columns[column.name]))
-    return next((word for word in words if shapes_of([word]).either_first), "")
+    return next((word for word in words if shapes_of([word]).dates.either_first), "")
 
 
 def _column(name: str, cells: pa.ChunkedArray, asked: Asked) -> _Column:
@@ -246,7 +252,9 @@ def _column(name: str, cells: pa.ChunkedArray, asked: Asked) -> _Column:
     if unit:
         rest = [word.removesuffix(unit).rstrip() for word in rest]
     column = _Column(name, shapes_of(rest), frozenset(anywhere), unit)
-    valued = column.numeric or column.dated or column.named or (among and rest and _all_values(rest))
+    valued = column.numeric or column.dated or column.named
+    if among and rest and not valued:  # all yes or no, or dates with the year first, or times of day
+        valued = any(all(read(word) is not None for word in rest) for read in (truth, days, hours))
     return replace(column, absent=frozenset(anywhere | among)) if valued else column
 
 
@@ -266,7 +274,7 @@ def _odd(column: _Column, cells: pa.ChunkedArray, found: Found) -> _Odd | None:
     Few whole numbers may be codes, and so may numbers beside many words.
     """
     words = words_of(cells, found.of_column(column.name))
-    if len(words.words) <= FEW_CODES and not column.shapes.marked:
+    if len(words.words) <= FEW_CODES and not column.shapes.numbers.marked:
         return None
     read = number_reader(found.of_column(column.name), column.unit or None)
     odd = _Odd(column.name, column.unit, Counter(), Counter())
@@ -324,12 +332,7 @@ def _distinct(cells: pa.ChunkedArray) -> list[str]:
     return list(dict.fromkeys(pc.utf8_trim_whitespace(text).to_pylist()))
 
 
-def _all_values(words: Sequence[str]) -> bool:
-    """Returns whether all are yes or no, or all dates with the year first, or all times of day."""
-    return any(all(read(word) is not None for word in words) for read in (truth, days, hours))
-
-
-def _decimal(shapes: Shapes) -> Decimal | None:
+def _decimal(shapes: NumberShapes) -> Decimal | None:
     """Returns the decimal mark that a column's words give away, None if they do not."""
     votes = {mark: shapes.fractions[mark] + shapes.split[OTHER_MARK[mark]] for mark in _MARKS}
     if any(votes.values()):
@@ -341,31 +344,17 @@ def _decimal(shapes: Shapes) -> Decimal | None:
     return None
 
 
-def _of_thousands(asked: str | None) -> Decimal | None:
-    """Returns the decimal mark beside a point or comma that is asked for as the one for thousands."""
-    return next((OTHER_MARK[mark] for mark in _MARKS if mark == asked), None)
-
-
 def _common(votes: Iterable[_Vote | None], even: _Vote) -> _Vote | None:
     """Returns the most common vote, `even` if there are as many of it as of another; None without votes."""
     counts = Counter(vote for vote in votes if vote is not None)
     return max(counts, key=lambda vote: (counts[vote], vote == even)) if counts else None
 
 
-def _by_separator(frame: Frame) -> Decimal:
-    return "point" if frame.separator in (None, ",") else "comma"
-
-
-def _unvoted(numeric: Iterable[_Column], frame: Frame) -> Decimal:
-    """Returns the decimal mark where no column votes: the usual one beside the separator of the cells."""
-    return _by_separator(frame) if any(column.shapes.either["comma"] for column in numeric) else "point"
-
-
 def _thousands(
     numeric: Iterable[_Column], votes: Mapping[str, Decimal | None], decimal: Decimal, asked: str | None
 ) -> Thousands | None:
     """Returns the mark for thousands that most columns with this decimal mark have; None: there is none."""
-    fitting = [column.shapes for column in numeric if votes[column.name] in (None, decimal)]
+    fitting = [column.shapes.numbers for column in numeric if votes[column.name] in (None, decimal)]
     counts = {mark: sum(_is_split(shapes, mark) for shapes in fitting) for mark in _GROUPS if mark != decimal}
     if asked is not None:
         return next((mark for mark in _GROUPS if mark == asked), None)
@@ -373,20 +362,15 @@ def _thousands(
     return best if counts[best] else None
 
 
-def _is_split(shapes: Shapes, mark: Thousands) -> bool:
+def _is_split(shapes: NumberShapes, mark: Thousands) -> bool:
     return bool(shapes.split[mark] or shapes.either.get(mark, 0))
 
 
-def _order(shapes: Shapes) -> DateOrder | None:
+def _order(shapes: DateShapes) -> DateOrder | None:
     """Returns the order that a column's dates give away, None if they do not."""
     if shapes.day_first == shapes.month_first:
         return None
     return "day-first" if shapes.day_first > shapes.month_first else "month-first"
-
-
-def _by_decimal(decimal: Decimal, dated: bool) -> DateOrder | None:
-    """Returns the order where no date gives it away: decimal commas go with days first."""
-    return "day-first" if dated and decimal == "comma" else None
 
 
 def _months(columns: Iterable[_Column], decimal: Decimal) -> Months | None:
@@ -401,7 +385,7 @@ def _months(columns: Iterable[_Column], decimal: Decimal) -> Months | None:
 
 def _tied(columns: Iterable[_Column]) -> list[Months]:
     """Returns the languages that have the most names of months in the file, in order; none without names."""
-    dates = [column.shapes.months for column in columns if column.named]
+    dates = [column.shapes.dates.months for column in columns if column.named]
     counts = {language: sum(each[language] for each in dates) for language in MONTHS}
     most = max(counts.values())
     return [language for language in MONTHS if most and counts[language] == most]
@@ -425,30 +409,30 @@ def _remarks(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator
         yield f"column {shown(name)} has decimals with a {mark}, unlike the others"
     for name, order in found.dates.items():
         yield f"column {shown(name)} has dates {order.replace('-', ' ')}, unlike the others"
-    yield from _of_months(columns, found.dialect.months)
-    short = [
-        column.name for column in columns if (column.dated or column.named) and column.shapes.short_years
-    ]
-    if short:
-        yield f"years of two digits mean 1969 to 2068, in {shown(', '.join(short))}"
-
-
-def _of_months(columns: Sequence[_Column], chosen: Months | None) -> Iterator[str]:
-    """Yields what is doubtful about the names of months: several languages fit, or a column has another."""
+    chosen = found.dialect.months
     for column in columns:
-        counts = column.shapes.months
+        counts = column.shapes.dates.months
         best = max(MONTHS, key=lambda language: counts[language])
         if column.named and chosen is not None and counts[best] > counts[chosen]:
             yield (
                 f"column {shown(column.name)} has names of months that are {best.capitalize()}, and not "
                 f"{chosen.capitalize()} as in the task: write them alike, or say --months {best}"
             )
+    short = [
+        column.name
+        for column in columns
+        if (column.dated or column.named) and column.shapes.dates.short_years
+    ]
+    if short:
+        yield f"years of two digits mean 1969 to 2068, in {shown(', '.join(short))}"
 
 
 def _parts(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator[str]:
     """Yields what differs from the default, each with the number of columns or cells that have it."""
     dialect = found.dialect
-    numeric = [column.shapes for column in columns if column.numeric and column.name not in found.decimals]
+    numeric = [
+        column.shapes.numbers for column in columns if column.numeric and column.name not in found.decimals
+    ]
     thousands = dialect.thousands
     if dialect.decimal != PLAIN.decimal or thousands is not None:
         having = sum(bool(s.fractions[dialect.decimal] or s.either[dialect.decimal]) for s in numeric)
@@ -487,7 +471,7 @@ def _doubt(numeric: Iterable[_Column], frame: Frame, decimal: Decimal) -> Iterat
     """Yields what nothing in the file decides: whether a mark is for decimals or for thousands."""
     for column in numeric:
         for mark in _MARKS:
-            if column.shapes.either[mark]:
+            if column.shapes.numbers.either[mark]:
                 word = either_in(_distinct(frame.columns[column.name]), mark)
                 read = "a decimal mark" if mark == decimal else "one for thousands"
                 other = f"--thousands {mark}" if mark == decimal else f"--decimal {mark}"

@@ -309,7 +309,7 @@ def _unread(words: Words, readers: Mapping[ValueKind, Callable[[str], float | No
     """Returns why a column of text holds no numbers, dates or times; None if it does not look so."""
     different = len(words.words)
     few = different <= _FEW_CLASSES
-    if few and not shapes_of(words.words).marked:
+    if few and not shapes_of(words.words).numbers.marked:
         return None
     for kind in ("number", "date", "time"):
         read = readers[kind]

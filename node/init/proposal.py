@@ -91,6 +91,11 @@ class Model:
     """The part that is not trained and whose outputs are computed once."""
 
 
+def trained_on(units: int) -> int:
+    """Returns about how many of an owner's rows, or persons, are not held back."""
+    return max(1, round(units * (1 - TEST_FRACTION)))
+
+
 def propose_agreement(rows: int) -> AgreementSection:
     """Returns the agreement section for peers of about `rows` rows; it reveals only their power of ten."""
     most = 10 ** (math.ceil(math.log10(rows)) + 1)
@@ -104,11 +109,16 @@ def propose_model(schema: Schema, rows: int, kind: ModelKind, private: bool) -> 
     """
     outputs = len(schema.target.values) if isinstance(schema.target, ClassTarget) else 1
     image = isinstance(schema, ArraySchema) and len(schema.shape) == 3 and min(schema.shape[1:]) >= 4
-    match kind:
-        case "auto":
-            chosen, why = _by_data(schema, image, rows, private)
-        case _:
-            chosen, why = kind, "as asked"
+    if kind != "auto":
+        chosen, why = kind, "as asked"
+    elif image and private and schema.shape[0] in {1, 3} and 0 < _features(schema) <= _MOST_FEATURES:
+        chosen, why = "scattering", "images, with privacy for each row"
+    elif image:
+        chosen, why = "cnn", "images"
+    elif rows < _LINEAR_BELOW:
+        chosen, why = "linear", "fewer than 2000 rows"
+    else:
+        chosen, why = "mlp", "at least 2000 rows"
     width = prod(schema.shape)
     if chosen == "cnn":
         return _cnn(schema, image, outputs, why)
@@ -118,15 +128,6 @@ def propose_model(schema: Schema, rows: int, kind: ModelKind, private: bool) -> 
         return Model("node.models:Linear", {"inputs": width, "outputs": outputs}, (width + 1) * outputs, why)
     sizes = [width, _HIDDEN, outputs]
     return Model("node.models:MLP", {"sizes": sizes}, (width + 1) * _HIDDEN + (_HIDDEN + 1) * outputs, why)
-
-
-def _by_data(schema: Schema, image: bool, rows: int, private: bool) -> tuple[ModelKind, str]:
-    if image and private and schema.shape[0] in {1, 3} and 0 < _features(schema) <= _MOST_FEATURES:
-        return "scattering", "images, with privacy for each row"
-    if image:
-        return "cnn", "images"
-    few = rows < _LINEAR_BELOW
-    return ("linear", "fewer than 2000 rows") if few else ("mlp", "at least 2000 rows")
 
 
 def _cnn(schema: Schema, image: bool, outputs: int, why: str) -> Model:

@@ -41,7 +41,9 @@ class Spelt:
 def alike(rows: Mapping[str, int]) -> Mapping[str, Spelt]:
     """Returns the values among words with so many `rows`, by their most common word."""
     folded = {word: word.casefold() for word in rows}
-    public = _public(frozenset(folded.values()))
+    lower_case = frozenset(folded.values())
+    several = len([each for each in _SEXES if each & lower_case]) > 1
+    public = _SEXES if several and lower_case <= frozenset().union(*_SEXES) else ()  # all are in these lists
     groups: dict[object, list[str]] = {}
     for word, lower in folded.items():
         same = next((each for each in public if lower in each), lower if len(word) >= _LONG else word)
@@ -71,9 +73,3 @@ def named(found: Mapping[str, Spelt], values: Sequence[str]) -> Named:
         tuple(found[value].spelling(value) for value in chosen) or None,
         "; ".join(f"{shown(value)} is also written {words}" for value, words in other if words),
     )
-
-
-def _public(words: frozenset[str]) -> tuple[frozenset[str], ...]:
-    """Returns the public lists if all of the words are in them, of two values or more."""
-    hit = [each for each in _SEXES if each & words]
-    return _SEXES if len(hit) > 1 and words <= frozenset().union(*_SEXES) else ()

@@ -25,7 +25,9 @@ _FEWEST = 5  # different durations
 
 def survival_remark(frame: Frame, found: Found) -> tuple[str, ...]:
     """Returns a line about the first column of an event and the first of a duration, if there are both."""
-    event = next((name for name in frame.columns if _EVENT.search(name) and _has_two(frame, name, found)), "")
+    named = [name for name in frame.columns if _EVENT.search(name)]
+    events = (name for name in named if len(words_of(frame.columns[name], found.of_column(name)).words) == 2)
+    event = next(events, "")
     duration = next((name for name in frame.columns if name != event and _is_time(frame, name, found)), "")
     if not event or not duration:
         return ()
@@ -35,10 +37,6 @@ def survival_remark(frame: Frame, found: Found) -> tuple[str, ...]:
         "happened, and takes rows that were not watched to the end for rows without the event"
     )
     return (told,)
-
-
-def _has_two(frame: Frame, name: str, found: Found) -> bool:
-    return len(words_of(frame.columns[name], found.of_column(name)).words) == 2
 
 
 def _is_time(frame: Frame, name: str, found: Found) -> bool:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from node.init.guess import LEAST_ROWS
+from node.init.look import Look
 from node.init.loss_choice import BALANCED, ChosenLoss
-from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training
+from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training, trained_on
 from node.system.errors import one_line
 from node.task.data_schema import (
     ArraySchema,
@@ -17,7 +18,6 @@ from node.task.data_schema import (
     Column,
     NumberColumn,
     NumberTarget,
-    Schema,
     TableSchema,
     Target,
 )
@@ -44,15 +44,13 @@ _MOST_AREAS = 100  # classes: the AUC sorts all rows once for each class
 
 @dataclass(frozen=True)
 class Proposal:
-    """The content of a task file; `privacy` is None without privacy. `omitted`: the columns left out.
+    """The content of a task file for `data`; `privacy` is None without privacy.
 
     `training` is shared where all peers take the same private steps.
     """
 
     name: str
-    rows: int
-    schema: Schema
-    omitted: tuple[str, ...]
+    data: Look
     model: Model
     training: Training | SharedTraining
     privacy: Privacy | None
@@ -62,13 +60,11 @@ class Proposal:
     """The loss that the inspected rows ask for; None: the plain one."""
     drowned: str = ""
     """Why an agreement would say too little; empty: it would not."""
-    person: str | None = None
-    """The column that says whose a row is: then `rows`, with privacy, are persons."""
 
     @property
     def unit(self) -> str:
         """The unit of privacy in a word."""
-        return "row" if self.person is None else "person"
+        return "row" if self.data.person is None else "person"
 
     @property
     def is_to_be_agreed(self) -> bool:
@@ -103,7 +99,7 @@ def _head(proposal: Proposal) -> Iterator[str]:
 
 
 def _told(proposal: Proposal) -> Iterator[str]:
-    schema, ranges = proposal.schema, proposal.agreement is not None
+    schema, ranges = proposal.data.schema, proposal.agreement is not None
     scales, digits = ("ranges", "outward to one digit") if ranges else ("means and spreads", "to two digits")
     match schema:
         case TableSchema():
@@ -144,7 +140,7 @@ def _model(model: Model) -> Iterator[str]:
 
 
 def _train(proposal: Proposal) -> Iterator[str]:
-    training, target = proposal.training, proposal.schema.target
+    training, target = proposal.training, proposal.data.schema.target
     yield "[train]"
     if isinstance(training, Training):
         yield from _passes(training, proposal.loss)
@@ -152,8 +148,11 @@ def _train(proposal: Proposal) -> Iterator[str]:
         yield from _steps(training, proposal.unit)
     known = {key_name(entry) for entry in fields(TrainSection)}
     judging = _judging(target, proposal.loss)
-    if proposal.loss is not None:
-        yield from _chosen_loss(proposal.loss)
+    if (loss := proposal.loss) is not None:
+        yield f"# {_comment(loss.why[0].upper() + loss.why[1:])}    {MARK}"
+        yield f"loss = {toml(loss.name)}    {MARK}"
+        if loss.args:
+            yield f"loss_args = {toml(loss.args)}    {MARK}: the shares of the classes"
         del judging["loss"]
     elif proposal.agreement is not None:
         judging["loss"] = ("auto", "node.agree replaces it if a class is rare, or numbers have heavy tails")
@@ -173,13 +172,6 @@ def _passes(training: Training, loss: ChosenLoss | None) -> Iterator[str]:
     yield f"learning_rate = {toml(training.learning_rate)}{found}"
     yield f"momentum = {toml(training.momentum)}"
     yield f"schedule = {toml(training.schedule)}    # of the learning rate, over the rounds"
-
-
-def _chosen_loss(loss: ChosenLoss) -> Iterator[str]:
-    yield f"# {_comment(loss.why[0].upper() + loss.why[1:])}    {MARK}"
-    yield f"loss = {toml(loss.name)}    {MARK}"
-    if loss.args:
-        yield f"loss_args = {toml(loss.args)}    {MARK}: the shares of the classes"
 
 
 def _steps(training: SharedTraining, unit: str) -> Iterator[str]:
@@ -213,53 +205,47 @@ def _judging(target: Target, loss: ChosenLoss | None) -> dict[str, tuple[object,
 
 
 def _privacy(proposal: Proposal) -> Iterator[str]:
-    privacy, unit = proposal.privacy, proposal.unit
+    privacy, training, unit = proposal.privacy, proposal.training, proposal.unit
     yield "[privacy]"
     if privacy is None:
         yield 'mechanism = "none"        # sums hide single updates; nothing bounds what the model remembers'
-    elif isinstance(proposal.training, SharedTraining):
-        yield from _shared_privacy(privacy, proposal.training, unit)
+    elif isinstance(training, SharedTraining):
+        what = f"all peers together add the noise of a step, for every {unit}"
+        yield f'mechanism = "distributed-dp-sgd"    # {what}'
+        yield f"epsilon = {toml(privacy.epsilon)}             # for all steps; smaller is more private"
+        yield f"delta = {toml(privacy.delta)}"
+        others = "of a peer's others: they add noise and tell nobody"
+        yield f"honest = {training.honest}                # {others}"
+        yield "# With fewer honest peers epsilon is larger: python -m node.check has figures."
+        yield f"# A step's noise is {privacy.noise:.2g} times what one {unit} can move it.    {MARK}: {unit}s"
     else:
         what = f'bounds what anybody can tell about any one {unit}; "none" is without'
         yield f'mechanism = "dp-sgd"      # {what}'
         yield f"epsilon = {toml(privacy.epsilon)}             # for all rounds; smaller is more private"
         yield f"delta = {toml(privacy.delta)}"
         yield f"clipping_radius = {toml(privacy.clipping_radius)}"
-        yield f"# With {_count(proposal.rows)} {unit}s a step's noise is {privacy.noise:.2g} times what one"
+        rows = _count(trained_on(proposal.data.units))
+        yield f"# With {rows} {unit}s a step's noise is {privacy.noise:.2g} times what one"
         yield f"# can move it; a peer with fewer adds more noise, for the same epsilon.    {MARK}: {unit}s"
-    if privacy is not None and proposal.person is not None:
+    if privacy is not None and proposal.data.person is not None:
         yield f"rows_per_person = {ROWS_PER_PERSON}       # at most so many rows of a person are trained on"
     yield ""
 
 
-def _shared_privacy(privacy: Privacy, training: SharedTraining, unit: str) -> Iterator[str]:
-    what = f"all peers together add the noise of a step, for every {unit}"
-    yield f'mechanism = "distributed-dp-sgd"    # {what}'
-    yield f"epsilon = {toml(privacy.epsilon)}             # for all steps; smaller is more private"
-    yield f"delta = {toml(privacy.delta)}"
-    yield f"honest = {training.honest}                # of a peer's others: they add noise and tell nobody"
-    yield "# With fewer honest peers epsilon is larger: python -m node.check has figures."
-    yield f"# A step's noise is {privacy.noise:.2g} times what one {unit} can move it.    {MARK}: {unit}s"
-
-
 def _aggregation(proposal: Proposal) -> Iterator[str]:
     """Lets members measure the model on the rows of all; with privacy only the owner may ask for it."""
-    training, target = proposal.training, proposal.schema.target
+    training, target = proposal.training, proposal.data.schema.target
     if proposal.privacy is not None or not isinstance(training, Training):
         return
-    kind = _swarm_metric(target)
+    kind = "sums"
+    if isinstance(target, ClassTarget) and len(target.values) <= MOST_CONFUSED:
+        kind = "scores" if len(target.values) == 2 else "confusion"
     yield "[aggregation]"
     yield f"swarm_metric = {toml(kind)}    # all peers learn how good the model is on the test rows of all,"
     yield '#   from a sum of counts; nobody sees those of one peer. Without it: "none"'
     if training.rounds < EVERY:
         yield f"swarm_metric_every = {training.rounds}"
     yield ""
-
-
-def _swarm_metric(target: Target) -> str:
-    if isinstance(target, NumberTarget) or len(target.values) > MOST_CONFUSED:
-        return "sums"
-    return "scores" if len(target.values) == 2 else "confusion"
 
 
 def _agreement(proposal: Proposal) -> Iterator[str]:
@@ -281,12 +267,12 @@ def _count(rows: int) -> str:
 
 
 def _data(proposal: Proposal) -> Iterator[str]:
-    schema = proposal.schema
+    schema, person = proposal.data.schema, proposal.data.person
     yield "[data]"
     yield f"test_fraction = {TEST_FRACTION}       # of one's own {proposal.unit}s, held back for validation"
-    if proposal.person is not None:
+    if person is not None:
         yield "# The column that says whose a row is, at every peer. It stays there, and is not learned from:"
-        yield f"person = {toml(proposal.person)}    {MARK}"
+        yield f"person = {toml(person.name)}    {MARK}"
     yield ""
     yield "# What a row is, and how it becomes numbers, alike at every peer (docs/data.md). A file that does"
     yield "# not fit is refused; other columns than these are ignored."
@@ -296,8 +282,8 @@ def _data(proposal: Proposal) -> Iterator[str]:
     if isinstance(schema, TableSchema) and schema.dialect is not None:
         yield f"dialect = {toml(plain(schema.dialect))}    {MARK}: how cells are written"
     yield from _columns(schema) if isinstance(schema, TableSchema) else _array(schema)
-    for name in proposal.omitted:
-        yield f"# left out: {_comment(name)}    {MARK}"
+    for entry in proposal.data.omitted:
+        yield f"# left out: {_comment(entry.column)}    {MARK}"
 
 
 def _columns(schema: TableSchema) -> Iterator[str]:
@@ -330,14 +316,13 @@ def plain(value: Any) -> Any:
     """Returns a schema, column or target as tables and lists: the keys that are set, the name first."""
     if is_dataclass(value):
         given = {toml_name(entry): getattr(value, entry.name) for entry in fields(value)}
-        said = {name: plain(item) for name, item in given.items() if not _unsaid(item)}
+        said = {
+            name: plain(item)
+            for name, item in given.items()
+            if item is not None and item is not False and item != ()  # and 0 is said
+        }
         return {"name": said.pop("name"), **said} if "name" in said else said
     return [plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _unsaid(value: object) -> bool:
-    """Returns whether a key has this value without being written: None, False, an empty list."""
-    return value is None or value is False or value == ()
 
 
 def toml(value: object) -> str:

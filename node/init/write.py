@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from node.cli.sigint import begun
-from node.data.dataset import Dataset, own_rows
+from node.data.dataset import own_rows
 from node.data.persons import equal_rows
 from node.data.sources import read_source
 from node.init.counts import WHY
@@ -18,7 +18,6 @@ from node.init.look import Look
 from node.init.loss_choice import BALANCED, ChosenLoss, loss_for_rows
 from node.init.options import InitOptions
 from node.init.proposal import (
-    TEST_FRACTION,
     Model,
     Privacy,
     SharedTraining,
@@ -29,6 +28,7 @@ from node.init.proposal import (
     propose_privacy,
     propose_shared,
     propose_training,
+    trained_on,
 )
 from node.init.rate_search import searched_rate
 from node.init.task_file import MARK, Proposal, task_text
@@ -56,8 +56,14 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     task = _task(proposal)
     source = read_source(options.data, task)
     dataset = own_rows(source, task)
-    if options.privacy == "none":
-        proposal = _with_rows(proposal, dataset, options)
+    if options.privacy == "none":  # then the owner's rows may choose loss and rate
+        if proposal.agreement is None and proposal.loss is None:  # else the rows of all choose the loss
+            y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
+            proposal = _with_loss(proposal, loss_for_rows(found.schema.target, y))
+        if options.search and isinstance(proposal.training, Training):
+            rate = searched_rate(_task(proposal), dataset)
+            training = replace(proposal.training, learning_rate=rate, searched=True)
+            proposal = replace(proposal, training=training)
     task = _task(proposal)
     design(task, dataset)  # a task that does not suit the data is not written
     proposal = replace(proposal, drowned=_drowned(task, options, found))
@@ -89,40 +95,23 @@ def _drowned(task: Task, options: InitOptions, found: Look) -> str:
 
 def _proposal(options: InitOptions, found: Look) -> Proposal:
     shared, private = options.privacy == DISTRIBUTED, options.privacy != "none"
-    rows = max(1, round((found.units if private else found.rows) * (1 - TEST_FRACTION)))
+    rows = trained_on(found.units if private else found.rows)
     learned = rows * options.peers if shared and options.peers is not None else rows
     model = propose_model(found.schema, learned, options.model, private)
     training, privacy = _learning(options, rows, model, found)
     return Proposal(
         name=options.name,
-        rows=rows,
-        schema=found.schema,
-        omitted=tuple(entry.column for entry in found.omitted),
+        data=found,
         model=model,
         training=training,
         privacy=privacy,
         agreement=propose_agreement(found.rows) if options.agree else None,
-        person=None if found.person is None else found.person.name,
         loss=ChosenLoss(COUNTS, {}, WHY) if found.counts else None,
     )
 
 
 def _task(proposal: Proposal) -> Task:
     return read_task(tomllib.loads(task_text(proposal)))
-
-
-def _with_rows(proposal: Proposal, dataset: Dataset, options: InitOptions) -> Proposal:
-    """Returns the proposal with what the owner's rows say of loss and rate: without privacy alone.
-
-    With an agreement the loss follows from the rows of all.
-    """
-    if proposal.agreement is None and proposal.loss is None:
-        y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
-        proposal = _with_loss(proposal, loss_for_rows(proposal.schema.target, y))
-    if options.search and isinstance(proposal.training, Training):
-        rate = searched_rate(_task(proposal), dataset)
-        proposal = replace(proposal, training=replace(proposal.training, learning_rate=rate, searched=True))
-    return proposal
 
 
 def _with_loss(proposal: Proposal, loss: ChosenLoss | None) -> Proposal:

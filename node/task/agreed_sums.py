@@ -17,7 +17,6 @@ most records of a peer if this peer's file lacks the column.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from node.system.errors import ConfigError, shown
@@ -59,8 +58,17 @@ def parts(schema: Schema) -> tuple[Part, ...]:
 
     Raises ConfigError for a schema without the public ranges that they need.
     """
+    sizes = [(1, 1)]  # of each part the number of its sums, and how many of them a row moves
+    if isinstance(schema.target, NumberTarget):
+        range_of(schema.target)
+        sizes.append((_NUMBER, _NUMBER))
+    match schema:
+        case TableSchema():
+            sizes += map(sums_of, schema.columns)
+        case ArraySchema(kind="array"):
+            sizes += [(2, 2)] * len(array_ranges(schema))
     found: list[Part] = []
-    for width, moved in _sizes(schema):
+    for width, moved in sizes:
         start = found[-1].start + found[-1].width if found else 0
         found.append(Part(start, width, moved))
     if len(found) == 1:
@@ -83,20 +91,6 @@ def absence_part(schema: Schema, section: AgreementSection) -> Part | None:
         return None
     last = class_part(schema) or parts(schema)[-1]
     return Part(last.start + last.width, len(schema.columns), 0)
-
-
-def _sizes(schema: Schema) -> Iterator[tuple[int, int]]:
-    """Yields for each part the number of its sums, and how many of them a row moves."""
-    yield 1, 1
-    if isinstance(schema.target, NumberTarget):
-        range_of(schema.target)
-        yield _NUMBER, _NUMBER
-    match schema:
-        case TableSchema():
-            for column in schema.columns:
-                yield sums_of(column)
-        case ArraySchema(kind="array"):
-            yield from ((2, 2) for _ in array_ranges(schema))
 
 
 def sums_of(column: Column) -> tuple[int, int]:

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     """Raises ConfigError for contradictory values; `table` is the TOML from which `task` was read."""
-    _check_schema(task.data)
+    for name, value in (("target", task.data.target), ("features", task.data.features)):
+        if task.data.schema is not None and value is not None:
+            raise ConfigError(
+                f"data.{name} = {shown(value)} is refused beside data.schema, which says what target and "
+                "features are; leave it out"
+            )
     check_cells(task.data)
     _check_person(task)
     if task.data.target is not None and task.data.target in (task.data.features or ()):
@@ -28,11 +33,13 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     check_length(task, table.get("train"))
     _check_privacy(table.get("privacy", {}))
     _check_protocol(task.aggregation)
-    _check_liars(task.aggregation)
-    _check_weighting(task.aggregation)
-    _check_public_weights(task)
+    _check_weighting(task)
     _check_swarm_metric(task)
-    _check_public_radius(task.privacy)
+    # What an import path names is asked once it is made (node.runtime.privacy.mechanism_checks).
+    if task.privacy.public_radius and not task.privacy.shows_radius and ":" not in task.privacy.mechanism:
+        raise radius_is_not_shown()
+    if task.privacy.shows_radius and not task.privacy.public_radius:  # which no noise covers
+        raise radius_is_shown(task.privacy)
 
 
 def _check_training(task: Task) -> None:
@@ -48,19 +55,14 @@ def _check_training(task: Task) -> None:
             f"train.loss_args = {shown(dict(section.loss_args))} are refused with train.loss = 'auto'; name "
             "the loss that they are for"
         )
-    _check_counts(task)
-    if task.privacy.mechanism in ("dp-sgd", "distributed-dp-sgd"):
-        refuse_weights_of_rows(task)
-
-
-def _check_counts(task: Task) -> None:
-    """Refuses counts that a schema shifts: they would be no counts any more."""
     target = None if task.data.schema is None else task.data.schema.target
-    if task.train.counts and isinstance(target, NumberTarget) and target.mean:
+    if section.counts and isinstance(target, NumberTarget) and target.mean:  # shifted, they are no counts
         raise ConfigError(
             f"data.schema.target.mean = {target.mean:g} is refused with train.loss = {COUNTS!r}: counts "
             "begin at 0; allowed: 0, with std as their size, as node.init --target-kind count writes it"
         )
+    if task.privacy.mechanism in ("dp-sgd", "distributed-dp-sgd"):
+        refuse_weights_of_rows(task)
 
 
 def refuse_weights_of_rows(task: Task) -> None:
@@ -70,16 +72,6 @@ def refuse_weights_of_rows(task: Task) -> None:
             f"train.loss_args.weight is refused with privacy.mechanism = {task.privacy.mechanism!r}: the "
             "mean over one row divides its weight out again; leave it out, or name a train.loss of your own"
         )
-
-
-def _check_schema(section: DataSection) -> None:
-    """Refuses other keys for target and features beside a schema, which names them."""
-    for name, value in (("target", section.target), ("features", section.features)):
-        if section.schema is not None and value is not None:
-            raise ConfigError(
-                f"data.{name} = {shown(value)} is refused beside data.schema, which says what target and "
-                "features are; leave it out"
-            )
 
 
 def check_cells(section: DataSection) -> None:
@@ -132,7 +124,7 @@ def _check_privacy(privacy: object) -> None:
 
 
 def _check_protocol(section: AggregationSection) -> None:
-    """Refuses other shares than seeds for masked sums, and dropouts for additive ones."""
+    """Refuses other shares than seeds for masked sums, dropouts for additive ones, and too many liars."""
     if section.protocol == "masked" and section.shares != "seed":
         raise ConfigError(
             f"aggregation.shares = {section.shares!r} is refused with aggregation.protocol = 'masked', which "
@@ -143,10 +135,6 @@ def _check_protocol(section: AggregationSection) -> None:
             f"aggregation.dropouts = {section.dropouts} is refused with aggregation.protocol = 'additive': "
             "one silent peer ends its round; allowed: 0, or aggregation.protocol=masked"
         )
-
-
-def _check_liars(section: AggregationSection) -> None:
-    """Refuses so many liars that a sum of the fewest members could never be followed by another."""
     if section.liars is not None and section.liars >= section.min_participants:
         raise ConfigError(
             f"aggregation.liars = {section.liars} is refused with aggregation.min_participants = "
@@ -155,8 +143,12 @@ def _check_liars(section: AggregationSection) -> None:
         )
 
 
-def _check_weighting(section: AggregationSection) -> None:
-    """Requires the keys of weighting = "samples" with it, and refuses them without it."""
+def _check_weighting(task: Task) -> None:
+    """Requires the keys of weighting = "samples" with it, and refuses them without it.
+
+    Weights are declared public if there is a mechanism, as no noise covers them.
+    """
+    section, mechanism = task.aggregation, task.privacy.mechanism
     if section.weighting == "uniform":
         _refuse_without_weights("sample_cap", section.sample_cap)
         _refuse_without_weights("public_weights", section.public_weights or None)
@@ -170,6 +162,12 @@ def _check_weighting(section: AggregationSection) -> None:
             "aggregation.weighting = 'samples' is refused with aggregation.shares = 'float', whose error is "
             "larger than small weights; allowed: aggregation.shares=seed or ring"
         )
+    if section.weighting == "samples" and mechanism != "none" and not section.public_weights:
+        raise ConfigError(
+            f"aggregation.weighting = 'samples' is refused with privacy.mechanism = {shown(mechanism)}: no "
+            "noise covers the number of your rows; allowed: aggregation.public_weights=true, which declares "
+            "it public, or aggregation.weighting=uniform"
+        )
 
 
 def _refuse_without_weights(name: str, value: object) -> None:
@@ -177,17 +175,6 @@ def _refuse_without_weights(name: str, value: object) -> None:
         raise ConfigError(
             f"aggregation.{name} = {shown(value)} has no effect without aggregation.weighting = 'samples'; "
             "set that or leave it out"
-        )
-
-
-def _check_public_weights(task: Task) -> None:
-    """Requires that weights are declared public if there is a mechanism, as no noise covers them."""
-    section, mechanism = task.aggregation, task.privacy.mechanism
-    if section.weighting == "samples" and mechanism != "none" and not section.public_weights:
-        raise ConfigError(
-            f"aggregation.weighting = 'samples' is refused with privacy.mechanism = {shown(mechanism)}: no "
-            "noise covers the number of your rows; allowed: aggregation.public_weights=true, which declares "
-            "it public, or aggregation.weighting=uniform"
         )
 
 
@@ -218,17 +205,6 @@ def _check_swarm_metric(task: Task) -> None:
             f"{here}aggregation.shares = 'float', whose sums are not exact; allowed: aggregation.shares=seed "
             "or ring"
         )
-
-
-def _check_public_radius(section: PrivacySection) -> None:
-    """Requires that a radius which follows raw norms is declared public, as no noise covers it.
-
-    What an import path names is asked once it is made (node.runtime.privacy.mechanism_checks).
-    """
-    if section.public_radius and not section.shows_radius and ":" not in section.mechanism:
-        raise radius_is_not_shown()
-    if section.shows_radius and not section.public_radius:
-        raise radius_is_shown(section)
 
 
 def radius_is_not_shown() -> ConfigError:

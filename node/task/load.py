@@ -135,21 +135,17 @@ def _read_table(name_or_path: str) -> dict[str, Any]:
         raise ConfigError(
             f"task {shown(name_or_path)} is not known; allowed: {', '.join(built_in)}, or a FILE.toml"
         )
-    table = _read_file(Path(name_or_path))
-    _anchor(table, "data", "source", Path(name_or_path).parent)
-    _anchor(table, "model", "weights", Path(name_or_path).parent)
-    return table
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    """Returns the parsed TOML of `path`; raises ConfigError if it cannot be read or is not TOML."""
+    path = Path(name_or_path)
     try:
         check_regular(path)
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        table = tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"task file {shown(str(path))} cannot be read: {reason(error)}") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"task file {shown(str(path))} is not valid TOML: {reason(error)}") from None
+    _anchor(table, "data", "source", path.parent)
+    _anchor(table, "model", "weights", path.parent)
+    return table
 
 
 def _anchor(table: dict[str, Any], section: str, name: str, folder: Path) -> None:

@@ -94,7 +94,10 @@ def describe_difference(mine: str, theirs: str) -> str:
     differing = [name for name in sorted(here.keys() | there.keys()) if here.get(name) != there.get(name)]
     if not differing:
         return "the parameters are the same"
-    told = [_both(name, here, there) for name in differing[:_MOST_DIFFERENCES]]
+    told = []
+    for name in differing[:_MOST_DIFFERENCES]:
+        ours, its = (_clipped(side.get(name, "absent")) for side in (here, there))
+        told.append(f"{_clipped(name)} is {ours} here and {its} there")
     more = len(differing) - len(told)
     return "; ".join(told) + (f"; and {more} more" if more else "")
 
@@ -122,12 +125,6 @@ def _flat(value: object, name: str = "") -> dict[str, str]:
     for part, item in items:
         leaves |= _flat(item, f"{name}.{part}" if name else part)
     return leaves
-
-
-def _both(name: str, here: Mapping[str, str], there: Mapping[str, str]) -> str:
-    """Returns `name` with its value here and there, each of bounded length."""
-    values = (_clipped(side.get(name, "absent")) for side in (here, there))
-    return f"{_clipped(name)} is {next(values)} here and {next(values)} there"
 
 
 def _clipped(text: str) -> str:

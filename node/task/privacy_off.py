@@ -7,6 +7,7 @@ Steps with noise have a rate, batches and a clip that suit noise. Without it, a 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from math import prod
 from typing import Any
@@ -76,18 +77,12 @@ def _defaults(table: Table) -> Any:
     rounds = _whole(train.get("rounds"), TrainSection().rounds)
     rows = _whole(train.get("expected_rows"), 0) // _LEAST_PEERS
     rows = rows or _ROWS_IN_A_BATCH * _whole(train.get("batch_size"), TrainSection().batch_size)
-    return plain_defaults(str(model.get("class")), _width(table), max(1, rows), rounds)
-
-
-def _width(table: Table) -> int:
-    """Returns the numbers in a row by the schema; many if they are not known, for short steps."""
-    if "body" in _section(table, "model"):
-        return _WIDE
-    try:
+    width = _WIDE  # if the schema does not tell how many numbers a row has: for short steps
+    with suppress(ConfigError):  # told when the whole task is read
         schema = read_section(DataSection, "data", table.get("data", {})).schema
-    except ConfigError:  # told when the whole task is read
-        return _WIDE
-    return _WIDE if schema is None else prod(schema.shape)
+        if schema is not None and "body" not in model:
+            width = prod(schema.shape)
+    return plain_defaults(str(model.get("class")), width, max(1, rows), rounds)
 
 
 def _section(table: Table, name: str) -> Table:

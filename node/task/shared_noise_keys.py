@@ -63,7 +63,20 @@ def resolved(task: Task, table: Mapping[str, object]) -> Task:
         return task
     _check_training(task, table)
     _check_aggregation(task)
-    return _checked_group(_with_batch(_with_group(task, table), table))
+    found = _with_batch(_with_group(task, table), table)
+    honest, group = found.privacy.honest or 0, found.aggregation
+    if group.min_participants < honest + 1:
+        raise ConfigError(
+            f"privacy.honest = {honest} is refused with aggregation.min_participants = "
+            f"{group.min_participants}, in which a node has {group.min_participants - 1} others; "
+            f"allowed: at most {group.min_participants - 1}, or a larger aggregation.min_participants"
+        )
+    if group.dropouts is not None and 2 * group.dropouts > honest:
+        raise ConfigError(
+            f"aggregation.dropouts = {group.dropouts} is refused with privacy.honest = {honest}: a group "
+            f"would withstand fewer colluders than its noise does; allowed: at most {honest // 2}"
+        )
+    return found
 
 
 def readable(task: Task, section: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,26 +135,12 @@ def _with_group(task: Task, table: Mapping[str, object]) -> Task:
     )
 
 
-def _checked_group(task: Task) -> Task:
-    honest, section = task.privacy.honest or 0, task.aggregation
-    if section.min_participants < honest + 1:
-        raise ConfigError(
-            f"privacy.honest = {honest} is refused with aggregation.min_participants = "
-            f"{section.min_participants}, in which a node has {section.min_participants - 1} others; "
-            f"allowed: at most {section.min_participants - 1}, or a larger aggregation.min_participants"
-        )
-    if section.dropouts is not None and 2 * section.dropouts > honest:
-        raise ConfigError(
-            f"aggregation.dropouts = {section.dropouts} is refused with privacy.honest = {honest}: a group "
-            f"would withstand fewer colluders than its noise does; allowed: at most {honest // 2}"
-        )
-    return task
-
-
 def _with_batch(task: Task, table: Mapping[str, object]) -> Task:
     """Fills the keys of a step: its rows, their number, the rate and the clip."""
     train, privacy = task.train, task.privacy
-    rows, q, batch = _expected_rows(task), privacy.sampling_probability, train.expected_batch
+    rows, q, batch = train.expected_rows, privacy.sampling_probability, train.expected_batch
+    if rows is None and task.data.source == "digits":  # those that all shards have together
+        rows = DIGITS_ROWS - round(task.data.test_fraction * DIGITS_ROWS)
     known = rows or (round(batch / q) if q is not None and batch is not None else None)
     if known is None:
         raise ConfigError(
@@ -176,10 +175,3 @@ def _with_batch(task: Task, table: Mapping[str, object]) -> Task:
             else found.clipping_radius,
         ),
     )
-
-
-def _expected_rows(task: Task) -> int | None:
-    """Returns the rows that the task states; for the built-in digits those that all shards have together."""
-    if task.train.expected_rows is None and task.data.source == "digits":
-        return DIGITS_ROWS - round(task.data.test_fraction * DIGITS_ROWS)
-    return task.train.expected_rows

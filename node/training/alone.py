@@ -26,7 +26,7 @@ from node.task.sections import Task, TrainSection
 from node.training.build import build_model
 from node.training.devices import find_device
 from node.training.figures.headline import Alone
-from node.training.trainer import Interrupted, Trainer, Vector, make_trainer
+from node.training.trainer import Interrupted, make_trainer
 
 LEAST_ROWS = 8
 """With fewer rows there is no model alone: the comparison would say nothing."""
@@ -67,7 +67,13 @@ class LoneTraining:
         )
         if self.features is not None:
             trainer.keep_features(self.features)
-        vector, done = _through(trainer, lessons, stop)
+        vector, done = trainer.vector(), 0
+        with suppress(Interrupted):  # as many lessons as there is time for
+            for number, round_number in enumerate(lessons, 1):
+                vector = trainer.train(vector, round_number, stop, number).vector
+                done = number
+        if stop.is_told or not done:
+            raise Interrupted
         found = trainer.evaluate(vector).headline
         return None if found.value is None else Alone(found.metric, found.value, done / len(lessons))
 
@@ -85,21 +91,6 @@ class LoneTraining:
         part = max(1, round(plan.sampling_probability * len(self.dataset.train_y)))
         rounds = [1 + place * self.rounds // passes for place in range(passes)]
         return replace(section, epochs=1, seconds=None, batch_size=part), rounds
-
-
-def _through(trainer: Trainer, lessons: Sequence[int], stop: _TimeIsOver) -> tuple[Vector, int]:
-    """Returns the model after the lessons that there is time for, and how many these are.
-
-    Raises Interrupted if there was time for none, or if the node is told to end.
-    """
-    vector, done = trainer.vector(), 0
-    with suppress(Interrupted):
-        for number, round_number in enumerate(lessons, 1):
-            vector = trainer.train(vector, round_number, stop, number).vector
-            done = number
-    if stop.is_told or not done:
-        raise Interrupted
-    return vector, done
 
 
 class _TimeIsOver(threading.Event):

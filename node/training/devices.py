@@ -17,7 +17,10 @@ from node.system.errors import ConfigError, UserError, reason
 
 def find_device(asked: str) -> torch.device:
     """Returns the device that train.device requests; ConfigError if torch does not find it here."""
-    there = _there()
+    there = ["mps"] if torch.backends.mps.is_available() else []  # the fastest first
+    if torch.cuda.is_available():
+        there = ["cuda", *(f"cuda:{number}" for number in range(torch.cuda.device_count())), *there]
+    there.append("cpu")
     if asked == "auto":
         return tried(torch.device(there[0]))
     if asked != "cpu" and asked not in there:
@@ -52,14 +55,6 @@ def within_memory(device: str, batch_size: int) -> Iterator[None]:
             f"train.device = {device!r} is out of memory; lower train.batch_size = {batch_size}, end what "
             "else uses it, or set 'cpu'"
         ) from error
-
-
-def _there() -> list[str]:
-    """Returns the names of the available devices, the fastest first."""
-    found = ["mps"] if torch.backends.mps.is_available() else []
-    if torch.cuda.is_available():
-        found = ["cuda", *(f"cuda:{number}" for number in range(torch.cuda.device_count())), *found]
-    return [*found, "cpu"]
 
 
 def thread_count(asked: int | None, listen: str | None, peers: Iterable[str], tracker: str | None) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -53,6 +54,10 @@ class GradientSteps(Protocol):
     @property
     def slow(self) -> str:
         """Why gradients take longer than they could; "" if they do not."""
+
+
+MakeSteps = Callable[[nn.Module, Loss, Dataset, int], GradientSteps]
+"""Makes the steps of a model with a loss on a data set, by batches of a size."""
 
 
 class PlainSteps:
@@ -187,6 +192,11 @@ class PrivateSteps:
         """Returns how often a row counted as zero since the last call, as its gradient was not finite."""
         counted, self._not_finite = self._not_finite, 0
         return counted
+
+
+def steps_by(rule: GradientRule | None, words: Words) -> MakeSteps:
+    """Returns what makes private steps by `rule`, with samples and noise from `words`; None: plain ones."""
+    return PlainSteps if rule is None else partial(PrivateSteps, rule=rule, words=words)
 
 
 class SharedSteps:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -30,8 +31,7 @@ def load_weights(model: nn.Module, path: Path, asked: str) -> tuple[str, ...]:
         with safe_open(path, "pt") as file:
             names = tuple(file.keys())
             for name in names:
-                _check_shape(where, name, tuple(file.get_slice(name).get_shape()), there)
-                _copy(where, name, file.get_tensor(name), there[name])
+                _copy(where, file, name, there)
     except (OSError, SafetensorError) as error:
         raise ConfigError(f"{where} cannot be read: {reason(error)}") from error
     if not names:
@@ -47,20 +47,20 @@ def loaded_names(section: ModelSection) -> tuple[str, ...]:
         return tuple(file.keys())
 
 
-def _check_shape(where: str, name: str, shape: tuple[int, ...], there: Mapping[str, torch.Tensor]) -> None:
+def _copy(where: str, file: Any, name: str, there: Mapping[str, torch.Tensor]) -> None:
+    """Copies a tensor of an open file into the model's; its shape is compared before it is read."""
     if name not in there:
         raise ConfigError(
             f"{where} has a tensor {shown(name)}, which the model has not; it has {shown(', '.join(there))}; "
             "rename the tensor or leave it out"
         )
-    if shape != tuple(there[name].shape):
+    shape, to = tuple(file.get_slice(name).get_shape()), there[name]
+    if shape != tuple(to.shape):
         raise ConfigError(
-            f"{where} has {shown(name)} in shape {shape}, the model in {tuple(there[name].shape)}; change "
+            f"{where} has {shown(name)} in shape {shape}, the model in {tuple(to.shape)}; change "
             "model.args or leave the tensor out"
         )
-
-
-def _copy(where: str, name: str, tensor: torch.Tensor, to: torch.Tensor) -> None:
+    tensor = file.get_tensor(name)
     if tensor.is_floating_point() != to.is_floating_point():
         raise ConfigError(f"{where} has {shown(name)} as {tensor.dtype}; allowed: {to.dtype}")
     if tensor.is_floating_point() and not torch.isfinite(tensor.to(to.dtype)).all():

@@ -21,7 +21,7 @@ from mechanisms.noise.randomness import SystemWords, Words
 from node.data.dataset import Dataset
 from node.system.errors import UserError
 from node.task.sections import StepPlan, Task
-from node.training.gradient_steps import SharedSteps
+from node.training.gradient_steps import PlainSteps, SharedSteps
 from node.training.local_tensors import Array
 from node.training.step_optimizers import StepOptimizer
 from node.training.trainer import Diverged, Evaluation, Trained, Trainer, Vector, write_vector
@@ -53,7 +53,7 @@ class StepTrainer(Trainer):
         """`words`: secret, for samples and noise; None: the system's. Raises ConfigError as Trainer does."""
         section = task.train
         words = words or SystemWords()
-        super().__init__(model, section, dataset, seed, None, words, body=task.model.body)
+        super().__init__(model, section, dataset, seed, PlainSteps, body=task.model.body)
         self._rule = rule
         self._optimizer = StepOptimizer(section, plan, rule.size)
         self._shared = SharedSteps(model, self._loss, self._tried, rule, words)

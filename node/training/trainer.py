@@ -20,7 +20,7 @@ from torch import nn
 
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.clipping import NotFinite
-from mechanisms.noise.randomness import SystemWords, Words
+from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset
 from node.system.clock import CLOCK, Clock
 from node.system.errors import UserError, reason
@@ -33,7 +33,7 @@ from node.training.figures.flaws import flaws_of
 from node.training.figures.headline import Headline
 from node.training.figures.metrics import accuracy_of, chosen_metrics, headline_of, measured
 from node.training.frozen_body import FrozenBody
-from node.training.gradient_steps import GradientSteps, PlainSteps, PrivateSteps
+from node.training.gradient_steps import MakeSteps, steps_by
 from node.training.local_tensors import Array, LocalTensors, whole_model
 from node.training.losses import Loss, answers, check_counts, check_loss, make_loss, uniform_loss
 from node.training.optimizers import Stepping, check_optimizer, make_optimizer
@@ -212,13 +212,12 @@ class Trainer:
         section: TrainSection,
         dataset: Dataset,
         seed: int | tuple[int, ...],
-        gradient: GradientRule | None,
-        words: Words,
+        steps: MakeSteps,
         proximal: ProximalTerm | None = None,
         body: str | None = None,
         clock: Clock = CLOCK,
     ) -> None:
-        """`gradient`: the rule for private steps, with noise and samples from `words`; None: plain steps.
+        """`steps`: what makes the gradient steps: PlainSteps, or private ones.
 
         `proximal`: a proximal term, in place of the one that the section asks for; None: that one. `body`:
         the part of the model, not trained, whose outputs replace the rows; None: no part. `clock`: measures
@@ -247,14 +246,9 @@ class Trainer:
         tried = two if self._body is None else self._body.features(two, None)
         if section.loss != "auto":
             check_loss(section.loss, self._loss, self._outputs(tried), self._dataset.train_y[:2])
-        loss, size = self._loss, section.batch_size
         rows = self._dataset if self._body is None else replace(self._dataset, train_x=tried)
         self._tried = rows
-        self._steps: GradientSteps = (
-            PlainSteps(model, loss, rows, size)
-            if gradient is None
-            else PrivateSteps(model, loss, rows, size, rule=gradient, words=words)
-        )
+        self._steps = steps(model, self._loss, rows, section.batch_size)
 
     def keep_features(self, folder: Path) -> None:
         """Says where to keep the outputs of the model's frozen body, if it has one, from start to start."""
@@ -479,8 +473,7 @@ def make_trainer(
         section=task.train,
         dataset=dataset,
         seed=seed,
-        gradient=gradient,
-        words=SystemWords(system.entropy),
+        steps=steps_by(gradient, SystemWords(system.entropy)),
         body=task.model.body,
         clock=system.clock,
     )

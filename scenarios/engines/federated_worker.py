@@ -18,6 +18,7 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SystemWords, Words
 from mechanisms.servers.server import Federation, Indices, Sent, Step
 from node.training.build import build
+from node.training.gradient_steps import PlainSteps
 from node.training.proximal import ProximalTerm
 from node.training.trainer import Trainer
 from scenarios.clients.preparation import prepared, taught_in_round
@@ -131,7 +132,7 @@ def trained_upload(
     )
     *seed, _ = work.order_seed(client, number)
     rows = node_rows(taught_in_round(work, {client: words}), part)
-    trainer = Trainer(work.model, section, rows, tuple(seed), None, words, proximal)
+    trainer = Trainer(work.model, section, rows, tuple(seed), PlainSteps, proximal)
     weights = trainer.train(model, number, NEVER).vector
     return sent_by(work, client, number, model, weights, told, memory[0], words)
 

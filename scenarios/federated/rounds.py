@@ -24,6 +24,7 @@ from mechanisms.noise.clipping import Floats, NotFinite
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Indices, Sent, Step, Trained, Upload
 from node.system.errors import UserError
+from node.training.gradient_steps import PlainSteps
 from node.training.trainer import Trainer
 from scenarios.clients.preparation import taught_in_round
 from scenarios.clients.training import steps_of, train_clients
@@ -37,7 +38,7 @@ from scenarios.study.cells import NO_EPSILON, Fact, Outcome, Room
 def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome:
     """Run all rounds of a cell. Raises UserError if a model is no longer finite."""
     begun, mechanism, parts = time.perf_counter(), work.mechanism, work.parts
-    evaluator = Trainer(work.model, work.cell.train, node_rows(work.dataset, parts[0][:1]), 0, None, words)
+    evaluator = Trainer(work.model, work.cell.train, node_rows(work.dataset, parts[0][:1]), 0, PlainSteps)
     rng = np.random.default_rng([SAMPLE, work.cell.seed])
     model, state, figures, exchanged = work.start, mechanism.start(), [], []
     for number in range(1, work.cell.rounds + 1):

@@ -28,6 +28,7 @@ from node.task.sections import (
     TrainSection,
 )
 from node.training.build import build
+from node.training.gradient_steps import steps_by
 from node.training.trainer import Trainer, read_vector, shapes, write_vector
 from scenarios.clients.training import train_clients, training_of
 from scenarios.clients.work import node_rows
@@ -137,7 +138,7 @@ class AttackCell(BaseCell):
         vectors = []
         for number, part in enumerate(parts):
             rows, seed = node_rows(dataset, np.asarray(part, np.int64)), (self.seed, number)
-            trainer = Trainer(model, self.train, rows, seed, mechanism.gradient, words)
+            trainer = Trainer(model, self.train, rows, seed, steps_by(mechanism.gradient, words))
             vectors.append(trainer.train(start, 1, threading.Event()).vector)
             write_vector(model, start, "*")
         return vectors

@@ -24,6 +24,7 @@ from mechanisms.audits.shadows import Shadows
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.system.errors import ConfigError
+from node.training.gradient_steps import PlainSteps
 from node.training.trainer import Trainer, read_vector
 from scenarios.clients.work import node_rows
 from scenarios.federated.rounds import protection_facts
@@ -84,7 +85,7 @@ class MembershipCell(AttackCell):
             vectors = self.trained(dataset, model, start, parts, mechanism, words)
             x, y = dataset.train_x[candidates], dataset.train_y[candidates]
             losses = np.stack([row_losses(model, vector, x, y) for vector in vectors])
-            evaluator = Trainer(model, self.train, node_rows(dataset, own[:1]), 0, None, SeededWords(rng))
+            evaluator = Trainer(model, self.train, node_rows(dataset, own[:1]), 0, PlainSteps)
             right = [evaluator.evaluate(vector).score for vector in vectors[: self.victims]]
         inside = np.stack([np.isin(candidates, part) for part in parts[: self.victims]])
         found = attacked(losses[: self.victims], inside, losses[self.victims :], rng)

@@ -36,6 +36,7 @@ from node.storage.vector_files import Floats
 from node.system.errors import UserError
 from node.task.sections import Task
 from node.training.build import build_model
+from node.training.gradient_steps import steps_by
 from node.training.trainer import Evaluation, Trainer, shapes
 from scenarios.clients.gradients import Gradients
 from scenarios.clients.training import train_clients, training_of
@@ -244,8 +245,7 @@ class OneByOne:
                 section=task.train,
                 dataset=dataset,
                 seed=batch_seed(task, len(datasets), peer),
-                gradient=member.mechanism.gradient,
-                words=member.words,
+                steps=steps_by(member.mechanism.gradient, member.words),
                 body=task.model.body,
             )
             for peer, (dataset, member) in enumerate(zip(datasets, members, strict=True))

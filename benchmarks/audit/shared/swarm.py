@@ -41,7 +41,8 @@ from mechanisms.updates.distributed import DistributedDP
 from node.app.run import Agreed, Prepared, prepare, run_as
 from node.app.signals import until_over
 from node.data.dataset import Dataset, load_dataset
-from node.data.in_memory import Rows, rows_of
+from node.data.in_memory import rows_of
+from node.data.rows import Rows
 from node.net.listening import DEFAULT, endpoint_of, listen
 from node.options import parse_arguments
 from node.runtime.contributions.contribution import Contribution, Following, Training

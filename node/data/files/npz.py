@@ -114,19 +114,18 @@ def _checked(path: Path, members: zipfile.ZipFile, name: str, member: zipfile.Zi
     if dtype.kind not in _NUMBERS + _TEXT or dtype.itemsize == 0:
         _fail(path, f"{where} holds {str(dtype)[:_SHOWN]}; allowed: numbers or text")
     size = prod(shape) * dtype.itemsize
-    _check_size(path, f"{where} says that it has {size} bytes", size, held, member)
-    if size > left:
-        _fail(path, f"{where} has {size} bytes; allowed: at most {left}, by what is free; take fewer rows")
-    return size
-
-
-def _check_size(path: Path, says: str, size: int, held: int, member: zipfile.ZipInfo) -> None:
-    """Raises ConfigError unless the declared size is the archive's and possible for the compressed bytes."""
-    most = member.compress_size
+    most = member.compress_size  # what the compressed bytes can become
     if member.compress_type == zipfile.ZIP_DEFLATED:
         most = _MOST_INFLATED * member.compress_size + _SLACK_BYTES
     if size != held or size > most:
-        _fail(path, f"{says}, and the file holds {min(held, most)} for it; take the file as it was written")
+        _fail(
+            path,
+            f"{where} says that it has {size} bytes, and the file holds {min(held, most)} for it; take "
+            "the file as it was written",
+        )
+    if size > left:
+        _fail(path, f"{where} has {size} bytes; allowed: at most {left}, by what is free; take fewer rows")
+    return size
 
 
 def _declared(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:

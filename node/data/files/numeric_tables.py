@@ -14,7 +14,7 @@ import numpy as np
 
 from node.data.files.formats import kind_of
 from node.data.files.npz import finite, persons_of_array, read_arrays
-from node.data.in_memory import Rows
+from node.data.rows import Rows, bare_rows
 from node.data.sides import NOT_DRAWN, RowDraws
 from node.data.text.cells import A_NUMBER, FINITE, no_numbers
 from node.system.errors import ConfigError, reason, shown
@@ -86,7 +86,7 @@ def table_of(frame: Frame, features: tuple[str, ...] | None, target: str | None)
             path, f", row {row + 1}, column {shown(columns[place])}: {values[row, place]:g} is not {FINITE}"
         )
     x, y = values[:, :-1].astype(np.float32), values[:, -1].copy()
-    return Rows(x, y, chosen, wanted, frame.draws, frame.persons)
+    return bare_rows(path.name, x, y, chosen, wanted, frame.draws, frame.persons)
 
 
 def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
@@ -112,4 +112,4 @@ def _read_npz(
         _fail(path, f" has {len(x)} rows; at least 2 are needed, to train and to validate")
     draws = NOT_DRAWN if drawing is None else drawing.of_arrays(x, y)
     persons = persons_of_array(path, len(x), drawing)
-    return Rows(x.astype(np.float32), y.astype(np.float64), (x_name,), y_name, draws, persons)
+    return bare_rows(path.name, x.astype(np.float32), y.astype(np.float64), (x_name,), y_name, draws, persons)

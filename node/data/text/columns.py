@@ -60,7 +60,14 @@ def words_of(column: pa.ChunkedArray, dialect: Dialect, values: Collection[str] 
     of the column. Whole numbers have no point; days are written as 2026-01-31.
     """
     absent = {word.casefold() for word in dialect.missing} - {value.casefold() for value in values}
-    return _trimmed(_written(column), absent)
+    written = _written(column)
+    places: dict[str, int] = {}  # each word once, by its first row
+    new = np.full(len(written.words) + 1, -1, np.int64)  # code -1 selects the last one
+    for place, word in enumerate(written.words):
+        bare = unicodedata.normalize("NFC", word).strip()
+        if bare not in MISSING_WORDS and not (absent and bare.casefold() in absent):
+            new[place] = places.setdefault(bare, len(places))
+    return Words(list(places), new[written.codes])
 
 
 def _written(column: pa.ChunkedArray) -> Words:
@@ -101,23 +108,10 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = _kind(column)
     plain = column.cast(kind)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return pa.chunked_array([[_number_word(value) for value in plain.cast(pa.float64()).to_pylist()]])
+        values = plain.cast(pa.float64()).to_pylist()
+        words = [None if value is None or math.isnan(value) else number_text(value) for value in values]
+        return pa.chunked_array([words])
     return plain.cast(pa.string())
-
-
-def _number_word(value: float | None) -> str | None:
-    return None if value is None or math.isnan(value) else number_text(value)
-
-
-def _trimmed(written: Words, absent: Collection[str]) -> Words:
-    """Strips white space, drops `absent` words; lists each word once, by its first row."""
-    places: dict[str, int] = {}
-    new = np.full(len(written.words) + 1, -1, np.int64)  # code -1 selects the last one
-    for place, word in enumerate(written.words):
-        bare = unicodedata.normalize("NFC", word).strip()
-        if bare not in MISSING_WORDS and not (absent and bare.casefold() in absent):
-            new[place] = places.setdefault(bare, len(places))
-    return Words(list(places), new[written.codes])
 
 
 def numbers_of(

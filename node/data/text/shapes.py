@@ -49,10 +49,10 @@ _NAMED = re.compile(
 
 
 @dataclass(frozen=True)
-class Shapes:
-    """How many of a column's distinct `words` have which shape."""
+class NumberShapes:
+    """How many of a column's distinct words are numbers, `count` in some dialect, and of which shape."""
 
-    words: int
+    count: int
     whole: int
     """Digits alone."""
     long: int
@@ -63,8 +63,17 @@ class Shapes:
     """By mark: numbers such as 1.234, where it is a decimal mark or one for thousands."""
     split: Mapping[str, int]
     """By mark for thousands: numbers where it cannot be a decimal mark; some of them have `fractions`."""
-    numbers: int
-    """Numbers in some dialect."""
+
+    @property
+    def marked(self) -> int:
+        """How many words are numbers with a mark, which codes seldom have."""
+        return self.count - self.whole
+
+
+@dataclass(frozen=True)
+class DateShapes:
+    """How many of a column's distinct words are dates of which shape."""
+
     day_first: int
     month_first: int
     either_first: int
@@ -76,14 +85,18 @@ class Shapes:
     """Of all dates, those with a year of two digits."""
 
     @property
-    def marked(self) -> int:
-        """How many words are numbers with a mark, which codes seldom have."""
-        return self.numbers - self.whole
-
-    @property
-    def dates(self) -> int:
-        """How many words are dates with the year last."""
+    def year_last(self) -> int:
+        """How many words are dates with the year last, and the month in digits."""
         return self.day_first + self.month_first + self.either_first
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What a column's distinct `words` look like: how many there are, and which are numbers or dates."""
+
+    words: int
+    numbers: NumberShapes
+    dates: DateShapes
 
 
 def shapes_of(words: Sequence[str]) -> Shapes:
@@ -103,18 +116,24 @@ def shapes_of(words: Sequence[str]) -> Shapes:
     named = [] if plain else _named(lines)
     return Shapes(
         words=len(words),
-        whole=whole,
-        long=_count(_LONG, lines) if any(either.values()) else 0,
-        fractions=fractions,
-        either=either,
-        split=dict.fromkeys(THOUSANDS, 0) | split,
-        numbers=numbers + grouped,
-        day_first=sum(day and not month for day, month, _ in orders),
-        month_first=sum(month and not day for day, month, _ in orders),
-        either_first=sum(day and month for day, month, _ in orders),
-        named=len(named),
-        months={language: sum(date.month in names for date in named) for language, names in NAMES.items()},
-        short_years=sum(short for _, _, short in orders) + sum(len(date.year) == 2 for date in named),
+        numbers=NumberShapes(
+            count=numbers + grouped,
+            whole=whole,
+            long=_count(_LONG, lines) if any(either.values()) else 0,
+            fractions=fractions,
+            either=either,
+            split=dict.fromkeys(THOUSANDS, 0) | split,
+        ),
+        dates=DateShapes(
+            day_first=sum(day and not month for day, month, _ in orders),
+            month_first=sum(month and not day for day, month, _ in orders),
+            either_first=sum(day and month for day, month, _ in orders),
+            named=len(named),
+            months={
+                language: sum(date.month in names for date in named) for language, names in NAMES.items()
+            },
+            short_years=sum(short for _, _, short in orders) + sum(len(date.year) == 2 for date in named),
+        ),
     )
 
 

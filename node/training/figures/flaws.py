@@ -30,8 +30,11 @@ def flaws_of(
     found = []
     if not targets.is_floating_point() and not headline.is_constant:
         found.append(_never_said(outputs, targets, names))
-    if _is_below(headline):
-        found.append(f"worse than {CONSTANT_ANSWERS[headline.metric]}")
+    value, baseline = headline.value, headline.baseline
+    if value is not None and baseline is not None:
+        worse_by = value - baseline if headline.metric in SMALL_IS_GOOD else baseline - value
+        if worse_by > _ROUNDING * max(1.0, abs(baseline)):
+            found.append(f"worse than {CONSTANT_ANSWERS[headline.metric]}")
     if uniform is not None and loss > uniform * (1 + _ROUNDING):
         found.append(f"the loss {loss:.3g} is above the {uniform:.3g} of a uniform answer")
     return tuple(filter(None, found))
@@ -46,12 +49,3 @@ def _never_said(outputs: torch.Tensor, targets: torch.Tensor, names: Sequence[st
     told = ", ".join(shown(class_name(names, label)) for label in labels[:_MOST_NAMED])
     more = f" and {len(labels) - _MOST_NAMED} more" if len(labels) > _MOST_NAMED else ""
     return f"it never says {told}{more}, which some rows have"
-
-
-def _is_below(headline: Headline) -> bool:
-    """Whether a constant answer does better."""
-    value, baseline = headline.value, headline.baseline
-    if value is None or baseline is None:
-        return False
-    worse_by = value - baseline if headline.metric in SMALL_IS_GOOD else baseline - value
-    return worse_by > _ROUNDING * max(1.0, abs(baseline))

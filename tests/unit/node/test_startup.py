@@ -108,6 +108,7 @@ def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
         from node.data.dataset import load_dataset
         from node.runtime.privacy.budget import make_mechanism
         from node.training.build import build_model
+        from node.training.gradient_steps import steps_by
         from node.training.trainer import Trainer, shapes
         from mechanisms.noise.randomness import SystemWords
 
@@ -115,7 +116,7 @@ def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
         dataset = load_dataset(task, None, (0, 5))
         model = build_model(task, dataset)
         mechanism = make_mechanism(task, shapes(model, "*"), len(dataset.train_y))
-        trainer = Trainer(model, task.train, dataset, 0, mechanism.gradient, SystemWords())
+        trainer = Trainer(model, task.train, dataset, 0, steps_by(mechanism.gradient, SystemWords()))
         trainer.evaluate(trainer.train(trainer.vector(), 1, threading.Event()).vector)
     """
     assert loaded(code, ("torch._dynamo", "sympy"), tmp_path) == []

@@ -39,20 +39,20 @@ def test_every_kind_of_column_and_its_missing_values(tmp_path):
         [10, 0, 0, 0, 0, 0, 0],
     ]
     assert (found.x.dtype, found.y.dtype, found.y.tolist()) == (np.float32, np.int64, [0, 1, 0, 1])
-    assert found.entries == (
+    assert found.report.entries == (
         Entry("outcome", "target, classes", "'ill' 2, 'well' 2"),
         Entry("age", "number", "1 missing, filled with the mean and marked; 1 beyond 10 std, cut"),
         Entry("ward", "category of 2 values", "1 of other values such as 'north'; 1 missing, all features 0"),
         Entry("smoker", "boolean", "1 missing, taken as neither"),
         Entry("seen", "date", "1 missing, filled with the mean"),
     )
-    assert found.remarks == ()
+    assert found.report.remarks == ()
 
 
 def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
     found = encoded(tmp_path, [*ROWS, "5,50,east,no,1970-01-01,", "6,50,east,no,1970-01-01,NULL"])
     assert len(found.x) == len(found.y) == 4
-    assert found.remarks == ("2 rows left out: no value in 'outcome'",)
+    assert found.report.remarks == ("2 rows left out: no value in 'outcome'",)
     assert told(encoded, tmp_path, ["1,1,,,,ill", "2,2,,,,"]).endswith(
         " has 1 rows with a value in 'outcome'; at least 2 are needed"
     )
@@ -60,7 +60,7 @@ def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
 
 def test_a_column_without_any_value_is_told(tmp_path):
     found = encoded(tmp_path, ["1,,,,,ill", "2,,,,,well"])
-    assert [entry.remark for entry in found.entries[1:]] == [
+    assert [entry.remark for entry in found.report.entries[1:]] == [
         "NO VALUE in any row, filled with the mean",
         "NO VALUE in any row",
         "NO VALUE in any row, taken as neither",
@@ -94,7 +94,7 @@ def test_numbers_to_regress_on(tmp_path):
     text = "\n".join([HEADER, *ROWS]) + "\n"
     found = encode(schema(table), frame(tmp_path, text))
     assert (found.y.dtype, found.y.tolist()) == (np.float32, [10.0, 4.0, 38.0])
-    assert found.remarks == ("1 row left out: no value in 'age'",)
+    assert found.report.remarks == ("1 row left out: no value in 'age'",)
     bad = text.replace("200", "old")
     assert told(lambda: encode(schema(table), frame(tmp_path, bad))).endswith(
         ", row 4, column 'age': 'old' is not a number (decimals have a point; at most 1e30); mend it, or "

@@ -33,7 +33,7 @@ def test_images_by_class(folder):
     assert np.unique(found.x[0]).tolist() == [-2, 2]
     assert (found.x[3, 0] == 2).all()
     assert (found.x[3, 1:] == -2).all()
-    assert found.entries == (
+    assert found.report.entries == (
         Entry("class", "folder", "'blue' 3, 'red' 3"),
         Entry("image", "3 x 8 x 8 numbers", "pixels 0 to 1, then mean and std"),
     )
@@ -46,8 +46,10 @@ def test_what_can_not_be_read_is_left_out_and_counted(folder):
     (folder / ".cache").mkdir()
     found = read_images(schema(IMAGES), folder)
     assert len(found.x) == len(found.y) == 6
-    assert found.remarks[0] == "1 file left out: not .bmp, .jpeg, .jpg, .png, .webp"
-    assert found.remarks[1].startswith("1 image left out, cannot be read: 'red/a.png': cannot identify")
+    assert found.report.remarks[0] == "1 file left out: not .bmp, .jpeg, .jpg, .png, .webp"
+    assert found.report.remarks[1].startswith(
+        "1 image left out, cannot be read: 'red/a.png': cannot identify"
+    )
 
 
 def test_a_node_learns_from_a_folder(folder):

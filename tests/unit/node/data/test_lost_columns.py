@@ -37,7 +37,7 @@ def entries(tmp_path, schema=SCHEMA, **own):
     makes = {**USUAL, **own, "y": lambda row: ("ill", "well")[row % 2]}
     lines = [",".join(makes), *(",".join(str(make(row)) for make in makes.values()) for row in range(ROWS))]
     found = encode(schema, frame(tmp_path, "\n".join(lines) + "\n", [*makes]))
-    return {entry.column: entry for entry in found.entries}
+    return {entry.column: entry for entry in found.report.entries}
 
 
 def said(found):

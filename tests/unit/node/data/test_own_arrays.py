@@ -44,7 +44,7 @@ def test_arrays_are_scaled_by_the_schema_s_first_axis(save):
     found = read_with_schema(save(x=x() * 5, y=["cat", "dog", "cat", "dog"]), schema(ARRAY))
     assert found.x[0].tolist() == [[2.0] * 3, [0.75] * 3]
     assert (found.x.dtype, found.y.dtype, found.y.tolist()) == (np.float32, np.int64, [0, 1, 0, 1])
-    assert found.entries[0].remark == "'cat' 2, 'dog' 2"
+    assert found.report.entries[0].remark == "'cat' 2, 'dog' 2"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from node.agree.width import with_classes
 from node.data.data_frames import labelled
-from node.data.in_memory import Rows
+from node.data.in_memory import rows_of
 from node.data.reading import read_rows_to_predict, read_with_schema
 from node.init.look import look
 from node.init.spellings import alike
@@ -115,7 +115,7 @@ def test_labels_of_arrays_images_and_frames_and_classes_that_are_added(tmp_path)
     table = {"kind": "array", "target": CLASSES, "shape": [2], "mean": [0.0], "std": [1.0]}
     model = {"class": "node.models:Linear", "args": {"inputs": 2, "outputs": 2}}
     task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": table}})
-    rows = Rows(np.zeros((2, 2), np.float32), np.array(["Gesund", "ill"]))
+    rows = rows_of((np.zeros((2, 2)), ["Gesund", "ill"]))
     assert labelled([rows], task, together=True)[0].y.tolist() == [1, 0]
     more = {
         "task": {"name": "t"},

@@ -10,7 +10,6 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from sklearn.metrics import mean_poisson_deviance
 
-from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
 from node.predict import __main__ as predict
 from node.predict.model import open_model
@@ -18,6 +17,7 @@ from node.runtime.record.artifacts import Folder
 from node.task.load import load_task, read_task
 from node.training.build import build_model
 from node.training.figures.metrics import probabilities
+from node.training.gradient_steps import PlainSteps
 from node.training.model_file import Card, task_table
 from node.training.trainer import Trainer
 from protocol.wire.messages import Base
@@ -57,7 +57,7 @@ class Run:
         self.data = write(folder / "train.csv", (*HEADER, "ill"), *rows(30 if counts else classes))
         self.dataset = load_dataset(self.task, self.data, None)
         self.trainer = Trainer(
-            build_model(self.task, self.dataset), self.task.train, self.dataset, 0, None, SystemWords()
+            build_model(self.task, self.dataset), self.task.train, self.dataset, 0, PlainSteps
         )
         self.vector = self.trainer.vector()
         card = Card(task_table(self.task), self.dataset.classes, (3,), self.trainer.own_names)
@@ -270,7 +270,7 @@ def test_a_task_comes_back_from_its_table(overrides):
 def test_own_buffers_are_in_the_file_and_named(tmp_path):
     task = load_task("digits", ["model.class=tests.own_models:Normed", "model.args={}"])
     dataset = load_dataset(task, None, (0, 20))
-    trainer = Trainer(build_model(task, dataset), task.train, dataset, 0, None, SystemWords())
+    trainer = Trainer(build_model(task, dataset), task.train, dataset, 0, PlainSteps)
     card = Card(task_table(task), 10, (64,), trainer.own_names)
     vector = trainer.vector()
     Folder(tmp_path, card).models(trainer.tensors, BASE, (vector, vector), None)

@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
 from node.predict import __main__ as predict
 from node.runtime.record.artifacts import Folder
 from node.task.load import read_task
 from node.training.build import build_model
+from node.training.gradient_steps import PlainSteps
 from node.training.model_file import Card, task_table
 from node.training.trainer import Trainer
 from protocol.wire.messages import Base
@@ -35,7 +35,7 @@ def folder(tmp_path, schema, features, outputs, data):
     model = {"class": "node.models:Linear", "args": {"inputs": features, "outputs": outputs}}
     task = read_task({"task": {"name": "ward"}, "model": model, "data": {"schema": schema}})
     dataset = load_dataset(task, data, None)
-    trainer = Trainer(build_model(task, dataset), task.train, dataset, 0, None, SystemWords())
+    trainer = Trainer(build_model(task, dataset), task.train, dataset, 0, PlainSteps)
     row, vector = tuple(dataset.train_x.shape[1:]), trainer.vector()
     card = Card(json.loads(json.dumps(task_table(task))), dataset.classes, row, ())
     Folder(tmp_path, card).models(trainer.tensors, BASE, (vector, vector), None)

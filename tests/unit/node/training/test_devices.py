@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
 from node.system.errors import UserError
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters
 from node.training.build import build_model
 from node.training.devices import find_device, thread_count, tried, usable_cores
+from node.training.gradient_steps import PlainSteps
 from node.training.losses import make_loss
 from node.training.trainer import Trainer, moved, read_vector
 from tests.own_data import told
@@ -80,7 +80,7 @@ class Hungry(torch.nn.Linear):
 def test_a_device_without_memory_is_one_line_and_leaves_nothing_behind(error):
     task = load_task("digits", [])
     dataset, model = load_dataset(task, None, (0, 5)), Hungry(error)
-    trainer = Trainer(model, task.train, dataset, 0, None, SystemWords())
+    trainer = Trainer(model, task.train, dataset, 0, PlainSteps)
     vector = read_vector(model, "*")
     line = "train.device = 'cpu' is out of memory; lower train.batch_size = 16, end what else uses it, or "
     kind, line = (UserError, line) if "out of memory" in str(error) else (RuntimeError, "shapes do not fit")

@@ -16,6 +16,7 @@ from node.data.dataset import Dataset
 from node.system.errors import UserError
 from node.task.sections import TrainSection
 from node.training.frozen_body import FrozenBody
+from node.training.gradient_steps import steps_by
 from node.training.trainer import Trainer, read_vector
 from tests.own_data import told
 from tests.unit.node.cases import cases
@@ -64,9 +65,8 @@ SECTION = TrainSection(rounds=2, epochs=1, batch_size=8, learning_rate=0.1, para
 
 def trainer(body="body", gradient=None, whole=None, section=SECTION, rows=None):
     whole = model() if whole is None else whole
-    return Trainer(
-        whole, section, rows or data(), 0, gradient, SeededWords(np.random.default_rng(0)), body=body
-    )
+    steps = steps_by(gradient, SeededWords(np.random.default_rng(0)))
+    return Trainer(whole, section, rows or data(), 0, steps, body=body)
 
 
 def test_no_rows_have_no_features_and_no_file(tmp_path):

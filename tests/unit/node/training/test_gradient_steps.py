@@ -17,7 +17,7 @@ from node.models import MLP, Linear
 from node.task.load import load_task
 from node.task.sections import TrainSection
 from node.training.build import build_model
-from node.training.gradient_steps import PlainSteps, PrivateSteps, Sampled
+from node.training.gradient_steps import PlainSteps, PrivateSteps, Sampled, steps_by
 from node.training.losses import make_loss
 from node.training.trainer import Trainer, read_vector
 from tests.own_data import told
@@ -205,7 +205,7 @@ def dataset():
 def trainer(dataset, rule, source, *overrides, seed=0):
     task = load_task("digits", ["train.epochs=1", "model.args.sizes=[64,16,10]", *overrides])
     model = build_model(task, dataset)
-    subject = Trainer(model, task.train, dataset, seed, rule, source)
+    subject = Trainer(model, task.train, dataset, seed, steps_by(rule, source))
     return subject, read_vector(model, task.train.parameters), model
 
 

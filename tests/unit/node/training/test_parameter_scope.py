@@ -16,6 +16,7 @@ from node.task.load import load_task
 from node.task.parameters import canonical_parameters, describe_difference
 from node.training.batch_norm import BatchNorms
 from node.training.build import build_model
+from node.training.gradient_steps import steps_by
 from node.training.initial_weights import load_weights, loaded_names
 from node.training.local_tensors import own_words
 from node.training.trainer import Diverged, Interrupted, Trainer, shapes
@@ -38,7 +39,7 @@ def dataset():
 def trainer(dataset: Dataset, *overrides: str, rule: GradientRule | None = None) -> tuple[Trainer, nn.Module]:
     task = load_task("digits", overrides)
     model = build_model(task, dataset)
-    return Trainer(model, task.train, dataset, 0, rule, SystemWords()), model
+    return Trainer(model, task.train, dataset, 0, steps_by(rule, SystemWords())), model
 
 
 def state(model: nn.Module) -> dict[str, torch.Tensor]:

@@ -5,11 +5,11 @@ import threading
 import numpy as np
 import torch
 
-from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
 from node.models import MLP
 from node.task.load import load_task
 from node.training.build import build_model
+from node.training.gradient_steps import PlainSteps
 from node.training.proximal import Held, ProximalTerm
 from node.training.trainer import Trainer, read_vector
 
@@ -21,7 +21,7 @@ def trained(proximal, *overrides, seed=0):
     dataset = load_dataset(task, None, (0, 20))
     model = build_model(task, dataset)
     start = read_vector(model, "*")
-    trainer = Trainer(model, task.train, dataset, seed, None, SystemWords(), proximal)
+    trainer = Trainer(model, task.train, dataset, seed, PlainSteps, proximal)
     return trainer.train(start, 1, NEVER).vector, start
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch.nn import functional
 
-from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset, load_dataset
 from node.models import MLP, Linear
 from node.system.clock import CLOCK, Clock
 from node.task.load import load_task
 from node.training.build import build_model
+from node.training.gradient_steps import PlainSteps
 from node.training.optimizers import make_optimizer
 from node.training.parameter_scope import matching
 from node.training.trainer import (
@@ -39,7 +39,7 @@ def trainer(dataset, *overrides, seed=0, clock=CLOCK):
     task = load_task("digits", overrides)
     model = build_model(task, dataset)
     start = read_vector(model, task.train.parameters)
-    return Trainer(model, task.train, dataset, seed, None, SystemWords(), clock=clock), start
+    return Trainer(model, task.train, dataset, seed, PlainSteps, clock=clock), start
 
 
 def test_a_vector_is_all_parameters_in_order_and_a_copy_that_comes_back():
@@ -282,7 +282,7 @@ def test_numbers_are_regressed_on():
     rows = Dataset(x, y, x, y, "validation", None, "a line")
     section = replace(load_task("digits", []).train, epochs=30)
     model = Linear(1, 1)
-    subject = Trainer(model, section, rows, 0, None, SystemWords())
+    subject = Trainer(model, section, rows, 0, PlainSteps)
     trained = subject.train(np.zeros(2, np.float32), 1, NEVER)
     assert trained.vector == pytest.approx([3, 0.5], abs=0.01)
     found = subject.evaluate(trained.vector)
@@ -290,7 +290,7 @@ def test_numbers_are_regressed_on():
     assert found.headline.value > 0.999
     constant = subject.evaluate(np.array([0, 0.5], np.float32))
     assert constant.headline.value == pytest.approx(0, abs=1e-5)
-    own_unit = Trainer(model, section, replace(rows, unit=20.0), 0, None, SystemWords())
+    own_unit = Trainer(model, section, replace(rows, unit=20.0), 0, PlainSteps)
     in_own_unit = own_unit.evaluate(np.array([0, 0.5], np.float32))
     assert in_own_unit.headline == constant.headline
     assert in_own_unit.metrics["mae"] == pytest.approx(20 * constant.metrics["mae"])
@@ -350,7 +350,7 @@ def two_classes(folder, *overrides):
 
 def test_one_logit_is_enough_for_two_classes_with_a_loss_for_it(tmp_path):
     task, rows = two_classes(tmp_path, "train.loss=bce")
-    subject = Trainer(build_model(task, rows), task.train, rows, 0, None, SystemWords())
+    subject = Trainer(build_model(task, rows), task.train, rows, 0, PlainSteps)
     found = subject.evaluate(subject.train(subject.vector(), 1, NEVER).vector)
     assert found.metrics["accuracy"] == pytest.approx(found.accuracy)
     assert found.accuracy > 0.9

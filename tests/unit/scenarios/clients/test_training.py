@@ -14,11 +14,11 @@ from torch import nn
 from torch.nn import functional
 
 from benchmarks.clients.sequential import train_one_by_one
-from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset
 from node.models import MLP
 from node.system.errors import ConfigError
 from node.task.sections import TrainSection
+from node.training.gradient_steps import PlainSteps
 from node.training.trainer import Trainer, read_vector
 from scenarios.clients import training as clients
 from scenarios.clients.gradients import Gradients, Product, Whole
@@ -190,7 +190,7 @@ def test_it_trains_as_a_node_does(proximal: float) -> None:
     )
     for own, trained, loss in zip(rows, weights, losses, strict=True):
         part = Dataset(*(torch.from_numpy(values) for values in (x[own], y[own], x, y)), "test", CLASSES, "")
-        node = Trainer(seeded(MODELS["mlp"]), section, part, seed, None, SystemWords())
+        node = Trainer(seeded(MODELS["mlp"]), section, part, seed, PlainSteps)
         result = node.train(start, round_number, threading.Event())
         np.testing.assert_allclose(trained, result.vector, rtol=0, atol=1e-5)
         assert loss == pytest.approx(result.loss, abs=1e-5)

@@ -17,6 +17,7 @@ from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Indices, Sent
 from node.system.errors import UserError
+from node.training.gradient_steps import PlainSteps
 from node.training.trainer import Trainer
 from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.work import ClientWork, Crew, client_work, node_rows
@@ -200,7 +201,7 @@ def test_the_round_loop_asks_for_the_chosen_and_takes_their_weighted_mean(datase
 
 def evaluated(work: ClientWork, model: np.ndarray) -> float:
     rows = node_rows(work.dataset, work.parts[0][:1])
-    trainer = Trainer(work.model, work.cell.train, rows, 0, None, work.upload_words(0, 1))
+    trainer = Trainer(work.model, work.cell.train, rows, 0, PlainSteps)
     return trainer.evaluate(model).accuracy
 
 
