@@ -46,7 +46,6 @@ from node.runtime.privacy.budget import offer_bound
 from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import Alone, End
 from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
-from node.runtime.record.figures import Record
 from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file
 from node.system.errors import ConfigError, UserError, reason, shown
@@ -153,20 +152,15 @@ class AgreementFolder(Folder):
 def agreement_texts(event: NodeEvent, tries: int = ROUNDS) -> tuple[str, ...]:
     """Returns an event in words, without those of learning; `agree` itself reports the result."""
     match event:
+        case RoundEnded(record) if record.reason is None:
+            return (f"agreement: {record.participants} peers agreed",)
         case RoundEnded(record):
-            return (_try_text(record, tries),)
+            missing = f" (missing {missing_text(record)})" if record.missing else ""
+            return (f"agreement, try {record.alone} of up to {tries}: none ({record.reason}){missing}",)
         case Finished():
             return ()
         case _:
             return event_texts(event)
-
-
-def _try_text(record: Record, tries: int) -> str:
-    """Returns the line on whether a try led to an agreement."""
-    if record.reason is None:
-        return f"agreement: {record.participants} peers agreed"
-    missing = f" (missing {missing_text(record)})" if record.missing else ""
-    return f"agreement, try {record.alone} of up to {tries}: none ({record.reason}){missing}"
 
 
 def agree(options: NodeOptions, written: Path, without: Sequence[str] = ()) -> int:
@@ -256,8 +250,9 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
     plain = replace(plain, swarm_metric="none", dropouts=0, min_participants=_least(options, without))
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
     surveyor = Surveyor(sums, section.records, private, system.entropy)
+    own_noise = replace(task.privacy, honest=None)  # in the only round each peer adds noise of its own
     return Prepared(
-        options=replace(options, task=replace(_without_steps(task), aggregation=plain)),
+        options=replace(options, task=replace(task, privacy=own_noise, aggregation=plain)),
         data=f"{path.name}: {int(sums[0] * unit)} {'rows' if by_person is None else 'persons'}",
         accuracy_of="agreement",
         what=f"agreement on {len(sums)} sums",
@@ -334,11 +329,6 @@ def _check_marks(options: NodeOptions, mechanism: Mechanism) -> None:
             f"agreement.records = {section.records} is refused with agreement.leave_out_missing: noise could "
             f"hide which columns a peer lacks; allowed: {least} or more, at all peers"
         )
-
-
-def _without_steps(task: Task) -> Task:
-    """Returns the task of the agreement's only round, to which each peer adds noise of its own."""
-    return replace(task, privacy=replace(task.privacy, honest=None))
 
 
 def _path_of(options: NodeOptions) -> Path:

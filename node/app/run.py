@@ -76,7 +76,6 @@ from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters, former_parameters
-from node.task.sections import Task
 from node.training.alone import LoneTraining
 from node.training.devices import thread_count
 from node.training.frozen_body import FEATURES
@@ -97,6 +96,8 @@ Agreed = Callable[[], nn.Module]
 """Returns a copy of the model with the agreed base in it."""
 Live = Callable[[Engine, Agreed], Awaitable[None]]
 """Runs an engine to its end (`node.app.signals`)."""
+_PUBLIC = "its names, scales and categories are public to all peers; no noise covers them"
+"""Of a schema: it may come from somebody's data."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,7 @@ def prepared_on(
             **({"noise": options.privacy_note} if options.privacy_note else {}),
             **learning.words,
             **split_words(split, mechanism),
-            **_schema_words(task),
+            **({} if task.data.schema is None else {"schema": _PUBLIC}),
             **own_words(trainer.own_names, trainer.device),
             **({"gradients": trainer.slow} if trainer.slow else {}),
             **({"features": f"of {task.model.body}, computed once"} if task.model.body else {}),
@@ -380,7 +381,10 @@ def _opened_in(
     state = _open_state(prepared, key, out, key_file)
     prepared.trainer.keep_features(out / FEATURES)
     try:
-        warning = _take_word(prepared, state)
+        given, warning = options.spent_before, None
+        if given is not None:  # books what the key has spent, on the word of its owner
+            now_ms = int(prepared.system.clock.wall() * 1000)
+            warning = count_as_spent(state, prepared.mechanism, given, now_ms)
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN, prepared.system))
         registry = new_registry()
@@ -422,14 +426,6 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
     )
 
 
-def _take_word(prepared: Prepared, state: State) -> str | None:
-    """Books what the key has spent on the word of its owner, if that was given; returns the warning."""
-    count, clock = prepared.options.spent_before, prepared.system.clock
-    if count is None:
-        return None
-    return count_as_spent(state, prepared.mechanism, count, int(clock.wall() * 1000))
-
-
 def _list_warning(prepared: Prepared, key: NodeKey) -> str | None:
     """Returns the warning that this node's own key is not on its own list: others may have the same list."""
     where, allow = prepared.options.allow, prepared.allow
@@ -448,6 +444,7 @@ def _introduction(prepared: Prepared, plan: Plan, endpoint: str, out: Path, stat
     at_least = "" if options.peers else f"with {plan.expected} peers, "
     ended = plan.round(state.base)
     resumed = f", resumes after round {ended}" if ended else ""
+    unknown = f"{counted(state.recovered, 'offer')} that this folder did not know of: counted"
     return {
         "node": f"{plan.key} at {endpoint}",
         "task": f"{task.task.name}, {prepared.what}{resumed}",
@@ -458,7 +455,7 @@ def _introduction(prepared: Prepared, plan: Plan, endpoint: str, out: Path, stat
         **introduction(prepared.mechanism, state.ledger),
         "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
         **_wait_words(options),
-        **_recovered_words(state),
+        **({"spent before": unknown} if state.recovered else {}),  # it is an older copy or a new folder
         **_gone_words(state),
         **loss_gate_words(task),
         **prepared.notes,
@@ -474,13 +471,6 @@ def _wait_words(options: NodeOptions) -> dict[str, str]:
     return {"wait": f"{longest} for the first group; no round is spent meanwhile"}
 
 
-def _recovered_words(state: State) -> dict[str, str]:
-    """Returns the line about spent offers that the folder lacked: it is an older copy or a new one."""
-    if not state.recovered:
-        return {}
-    return {"spent before": f"{counted(state.recovered, 'offer')} that this folder did not know of: counted"}
-
-
 def _gone_words(state: State) -> dict[str, str]:
     """Returns the line about the electors that the owner declared gone for good."""
     if not state.gone:
@@ -489,13 +479,6 @@ def _gone_words(state: State) -> dict[str, str]:
     endpoints = endpoints_of(groups)
     names = ", ".join(elector_name(elector, endpoints) for elector in sorted(state.gone))
     return {"gone for good": f"{names}, declared by this owner; --gone none of node.rejoin withdraws it"}
-
-
-def _schema_words(task: Task) -> dict[str, str]:
-    """Returns the line that the schema is public, though it may come from somebody's data."""
-    if task.data.schema is None:
-        return {}
-    return {"schema": "its names, scales and categories are public to all peers; no noise covers them"}
 
 
 def _plan(prepared: Prepared, key: NodeKey, endpoint: str) -> Plan:

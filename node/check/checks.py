@@ -125,8 +125,10 @@ def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     level, hint = _doubts(source.report)
     level = "warning" if level == "ok" and not dataset.validates else level
     told = [*source.report.lines()[1:], *_lost_texts(path, options.task)]
-    found = Finding(level, "data", dataset.description + hint, told)
-    return dataset, [found, *_persons(source, dataset), *_equal_rows(source, options.task)]
+    findings = [Finding(level, "data", dataset.description + hint, told), *_persons(source, dataset)]
+    if source.persons is None and (said := equal_rows(source.draws, options.task.privacy.noises_rows)):
+        findings.append(Finding("warning", "rows", said))  # rows that may be one person's
+    return dataset, findings
 
 
 def _own_path(options: NodeOptions) -> Path | None:
@@ -166,12 +168,6 @@ def _persons(source: UnsplitRows, dataset: Dataset) -> Iterator[Finding]:
     elif blank > 0:
         text += f"; {counted(blank, 'row')} without a name, each a person of its own"
     yield Finding("warning" if alike or blank > 0 else "ok", "persons", text)
-
-
-def _equal_rows(source: UnsplitRows, task: Task) -> Iterator[Finding]:
-    """Warns about rows that may be one person's, where nothing says whose they are."""
-    if source.persons is None and (said := equal_rows(source.draws, task.privacy.noises_rows)):
-        yield Finding("warning", "rows", said)
 
 
 def _doubts(report: Report) -> tuple[Level, str]:

@@ -152,7 +152,9 @@ class Server:
         if self._doors is not None:
             self._doors.close()
             await asyncio.sleep(0)  # an aborted connection is closed in the loop's next turn
-        _forget_handlers()
+        # aiohttp keeps the last 1,024 handlers of a process, each with its whole node; nothing public ends it
+        if (cache := getattr(web_app, "_cached_build_middleware", None)) is not None:
+            cache.cache_clear()
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
         self._check_open()
@@ -232,12 +234,6 @@ class Server:
         if ticket is not None and key is not None and self._is_member(key):
             self.doors.admit(guest, ticket)
         return key
-
-
-def _forget_handlers() -> None:
-    """Empties aiohttp's cache, which keeps the last 1,024 handlers of a process, each with its whole node."""
-    if (cache := getattr(web_app, "_cached_build_middleware", None)) is not None:  # no public name does it
-        cache.cache_clear()
 
 
 def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:

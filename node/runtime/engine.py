@@ -450,8 +450,10 @@ class Engine:
                 self._tell(self._notices.of(action, self._node.picture()))
             case LedgerBehind():
                 raise UserError(behind_text(action, self._plan.task))
-            case Fatal() | WrongTracker():
-                raise ConfigError(self._fatal_text(action))
+            case WrongTracker(endpoint, text):
+                raise ConfigError(self._tracker.changed(endpoint, text))
+            case Fatal():
+                raise ConfigError(fatal_text(action, self._plan.parameters))
             case Closed():
                 self._closed.set()
         return []
@@ -495,11 +497,6 @@ class Engine:
         """Tells the machine that somebody set this computer's clock, or that it slept."""
         await self._shell.feed(lambda _: self._node.clock(offset_s, asleep_s), light=lambda: True)
 
-    def _fatal_text(self, action: Fatal | WrongTracker) -> str:
-        if isinstance(action, WrongTracker):
-            return self._tracker.changed(action.endpoint, action.text)
-        return fatal_text(action, self._plan.parameters)
-
     @property
     def _now_ms(self) -> int:
         return int(self._shell.clock.now() * 1000)
@@ -523,7 +520,11 @@ class Engine:
             raise UserError("the base that a certificate builds on is gone")
         following = await self._aside(self._contribution.following, before, vector, action)
         if following is None:
-            return await self._refuse_weights(action)
+            # All members of the group keep the base; the sum does not show which of them lied.
+            self._warn(WRONG_WEIGHTS)
+            if isinstance(action, Completed):
+                await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
+            return self._node.adopted(self._state.base, self._shell.clock.now())
         line = action.line or FIRST
         members = len(action.contributors)
         generation, identity = before.generation + 1, parameters_hash(self._plan.parameters)
@@ -532,13 +533,6 @@ class Engine:
         kept = Kept(action.group, before, action.certificate)
         ended = self._ending(action, following.swarm) if isinstance(action, Completed) else self._node.round
         return await self._take_base(base, following.vector, kept, following.memory, line, action, ended)
-
-    async def _refuse_weights(self, action: Completed | Healed) -> list[Action]:
-        """Keeps the base, as all members of the group do; the sum does not show which member lied."""
-        self._warn(WRONG_WEIGHTS)
-        if isinstance(action, Completed):
-            await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
-        return self._node.adopted(self._state.base, self._shell.clock.now())
 
     def _tell_of(self, group: Group) -> None:
         """Reports what the sums withstand if the group has another size than the last one."""

@@ -219,7 +219,9 @@ class State:
             self._certificates.mkdir(mode=OWNERS_FOLDER, exist_ok=True)
             sync(folder, disk)  # both folders' names: no file in them is on disk before
             self._load(initial)
-            self._mark_split()
+            if self._database.fact(_SPLIT) is None and not _has_begun(self._database.fact, self.offers):
+                with self._database.step():  # nothing was learned: the rows are split as in a new folder
+                    self._database.set_facts(**{_SPLIT: _BY_ROW})
             self.recovered = self._reconcile()
             self._tidy(self._certificate_files())
         except BaseException:
@@ -300,12 +302,6 @@ class State:
             for key, evidence in self._database.rows("select key, evidence from banned")
             if isinstance(key, bytes) and isinstance(evidence, bytes)
         }
-
-    def _mark_split(self) -> None:
-        """Marks an older folder in which nothing was learned: its rows are split as in a new folder."""
-        if self._database.fact(_SPLIT) is None and not _has_begun(self._database.fact, self.offers):
-            with self._database.step():
-                self._database.set_facts(**{_SPLIT: _BY_ROW})
 
     def _count(self, charges: Iterable[Charge]) -> None:
         """Counts charges that are in the ledger on disk, or in the spend file."""
@@ -599,8 +595,9 @@ class State:
         parts = (vote.group, vote.proof, vote.release)
         frames = [None if part is None else codec.encode(part).join() for part in parts]
         on = self._file_of(vote.group.base) if vote.group is not None and vote.group.readys else None
-        if vote.parts:
-            self._sync_parts(vote.sid)
+        if vote.parts:  # this node's own sum: a vote that lacks it would stay bound, for nobody else has it
+            for path in (self._certificates / _parts_name(vote.sid), self._certificates):
+                sync(path, self._disk)
         with self._database.step() as connection:
             row = (vote.sid, vote.anchor, *frames, on)
             connection.execute("insert or replace into vote values (?, ?, ?, ?, ?, ?)", row)
@@ -732,11 +729,6 @@ class State:
         for sid, of_session in groupby(parts, lambda part: part.sid):
             self._parts_of(sid).add(of_session)
 
-    def _sync_parts(self, sid: Sid) -> None:
-        """Puts this node's own sum on disk: a vote that lacks it would stay bound, for nobody else has it."""
-        for path in (self._certificates / _parts_name(sid), self._certificates):
-            sync(path, self._disk)
-
     @_alone
     def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
         """Returns a stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none."""
@@ -750,14 +742,12 @@ class State:
     def _parts_of(self, sid: Sid) -> PieceFile:
         return self._parts.setdefault(sid, PieceFile(self._certificates / _parts_name(sid)))
 
-    def _insert(self, connection: object, sid: Sid, number: int, kept: Kept) -> None:
+    def _insert(self, connection: sqlite3.Connection, sid: Sid, number: int, kept: Kept) -> None:
         group = codec.encode(kept.group).join()
         certificate = codec.encode(kept.certificate).join()
         row = (sid, number, group, _packed(kept.base), certificate)
-        with_row = "insert or replace into session values (?, ?, ?, ?, ?)"
-        connection.execute(with_row, row)  # type: ignore[attr-defined]
-        old = "delete from session where number <= ?"
-        connection.execute(old, (number - KEPT_SESSIONS,))  # type: ignore[attr-defined]
+        connection.execute("insert or replace into session values (?, ?, ?, ?, ?)", row)
+        connection.execute("delete from session where number <= ?", (number - KEPT_SESSIONS,))
 
     def _load_sessions(self) -> dict[Sid, Kept]:
         sessions: dict[Sid, Kept] = {}
@@ -775,21 +765,18 @@ class State:
         return {charged.key: charged for charged in kept if isinstance(charged, Charged)}
 
     def _load_votes(self) -> dict[Sid, OpenVote]:
+        votes: dict[Sid, OpenVote] = {}
         rows = self._database.rows("select sid, anchor, frame, proof, release from vote order by sid")
-        votes = (self._vote_of(*row) for row in rows)
-        return {vote.sid: vote for vote in votes}
-
-    def _vote_of(self, *row: object) -> OpenVote:
-        sid, anchor, *frames = row
-        parts = [None if frame is None else codec.decode(_bytes(frame)) for frame in frames]
-        match parts:
-            case [Group() as group, Certificate() as own, None]:
-                kept = self._own_sum(own.sums[0])
-                return OpenVote(_bytes(sid), int(str(anchor)), group, own, parts=kept)
-            case [Group() as group, ResultCertificate() as proof, Release() as release]:
-                return OpenVote(_bytes(sid), int(str(anchor)), group, proof, release)
-            case _:
-                return OpenVote(_bytes(sid), int(str(anchor)))
+        for key, stored, *frames in rows:
+            sid, anchor = _bytes(key), int(str(stored))
+            match [None if frame is None else codec.decode(_bytes(frame)) for frame in frames]:
+                case [Group() as group, Certificate() as own, None]:
+                    votes[sid] = OpenVote(sid, anchor, group, own, parts=self._own_sum(own.sums[0]))
+                case [Group() as group, ResultCertificate() as proof, Release() as release]:
+                    votes[sid] = OpenVote(sid, anchor, group, proof, release)
+                case _:
+                    votes[sid] = OpenVote(sid, anchor)
+        return votes
 
     def _own_sum(self, header: Sum) -> tuple[Sum, ...]:
         """Returns all pieces of this node's sum; empty if one is missing."""
