@@ -68,7 +68,7 @@ from node.storage.key_file import held, new_seed, write_key
 from node.storage.locks import InUse
 from node.storage.nicknames import Nicknames
 from node.storage.spend_file import SpendFile
-from node.storage.state import State
+from node.storage.state import Owner, State
 from node.system.addresses import is_loopback
 from node.system.clock import SteadyClock
 from node.system.errors import ConfigError, counted
@@ -410,20 +410,11 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
     """Opens the state and the spend file of the key, in which an offer without noise leaves its mark, too."""
     spending = SpendFile(key_file, key.public, prepared.spends_for, prepared.system.disk)
     spending.check_writable()
-    task, initial = prepared.options.task.task.name, prepared.trainer.vector()
-    former = former_parameters(prepared.options.task, prepared.parameters)
+    task, initial = prepared.options.task, prepared.trainer.vector()
+    former = former_parameters(task, prepared.parameters)
     formerly = {parameters_hash(text): remedy for text, remedy in former.items()}
-    return State(
-        folder=out,
-        task=task,
-        parameters=parameters_hash(prepared.parameters),
-        initial=initial,
-        key=key.public,
-        spending=spending,
-        formerly=formerly,
-        disk=prepared.system.disk,
-        terms=terms_of(prepared.mechanism),
-    )
+    owner = Owner(task.task.name, parameters_hash(prepared.parameters), key.public, formerly)
+    return State(out, owner, initial, spending, prepared.system.disk, terms_of(prepared.mechanism))
 
 
 def _list_warning(prepared: Prepared, key: NodeKey) -> str | None:

@@ -21,7 +21,7 @@ from typing import TypeVar
 from mechanisms.mechanism import Mechanism, Memory
 from node.net.link import BULK_TIMEOUT_S
 from node.net.tls import Tls
-from node.net.transport import Transport
+from node.net.transport import Callbacks, Transport
 from node.runtime import wall_clock
 from node.runtime.contributions.contribution import NO_TRAINING, Contribution, Training
 from node.runtime.contributions.loss_gate import NodeLossGate
@@ -160,21 +160,18 @@ class Engine:
         named = node.addresses.named
         self._notices = Notices(node.picture(), plan.parameters, plan.nicknames, folder.path, named)
         self._shell = Shell(node, self._send, self._perform, heavy, node.is_light, system.clock, self._look)
-        self.transport = Transport(
+        callbacks = Callbacks(
             receive=self._shell.receive,
             unreachable=self._shell.unreachable,
             reconnected=self._shell.reconnected,
-            heavy=heavy,
-            tls=tls,
-            key=key,
             warn=self._warn,
             is_member=node.is_member,
             is_wanted=node.runs,
-            system=system,
             look=partial(self._shell.feed, node.look_again, lambda: True),
             arriving=self._arriving,
-            bulk_s=max(BULK_TIMEOUT_S, node.bulk_s),
         )
+        bulk_s = max(BULK_TIMEOUT_S, node.bulk_s)
+        self.transport = Transport(callbacks, heavy, tls, key, system=system, bulk_s=bulk_s)
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._told_of_upload = False
@@ -195,7 +192,6 @@ class Engine:
             mechanism=mechanism,
             shell=self._shell,
             meter=self._meter,
-            counts=self.transport.counts,
             out=folder.path,
             own=self.own,
         )

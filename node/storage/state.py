@@ -24,11 +24,10 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import groupby
 from pathlib import Path
-from types import MappingProxyType
 from typing import Concatenate, ParamSpec, TypeVar
 
 import msgpack
@@ -83,6 +82,17 @@ T = TypeVar("T")
 KEPT_SESSIONS = 2
 _SPLIT, _BY_ROW = "split", "row"
 """The fact that marks a folder whose rows were always split each by itself; older folders lack it."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """To whom a folder belongs: the task, the hash of the parameters that its members share, and a key."""
+
+    task: str
+    parameters: bytes
+    key: Key
+    formerly: Mapping[bytes, str] = field(default_factory=dict)
+    """The parameters that an older folder may have, each with what to do."""
 
 
 @dataclass(frozen=True)
@@ -182,23 +192,20 @@ class State:
     def __init__(
         self,
         folder: Path,
-        task: str,
-        parameters: bytes,
+        owner: Owner,
         initial: Floats,
-        key: Key,
         spending: SpendFile | None,
-        formerly: Mapping[bytes, str] = MappingProxyType({}),
         disk: Disk = DISK,
         terms: Terms | None = None,
     ) -> None:
         """Opens the state, or creates it with `initial` as the first base.
 
-        `spending` is the second record of the key's charges; None if nothing is ever charged. `formerly`:
-        parameters that an older folder may have, each with what to do. `terms`: what this run's charges are
-        sized for; charges that an earlier version made in this folder, with the same parameters, get these
-        terms. None: charges have no terms. Raises ConfigError for a folder of another task or key.
+        `spending` is the second record of the key's charges; None if nothing is ever charged. `terms`: what
+        this run's charges are sized for; charges that an earlier version made in this folder, with the same
+        parameters, get these terms. None: charges have no terms. Raises ConfigError for another's folder.
         """
         self.dimension = len(initial)
+        self.owner = owner
         self._lock = threading.RLock()
         self._spending = spending
         self._terms = terms
@@ -207,14 +214,14 @@ class State:
         self._parts: dict[Sid, PieceFile] = {}
         self._unfinished: set[str] = set()
         """Names of part files of no kept session, as they were when the last round ended."""
-        first = _first_facts(task, parameters, initial, key)
+        first = _first_facts(owner, initial)
         if not (folder / STATE).exists():
             create_database(folder / STATE, first, disk)
         self._database = Database(folder / STATE, disk)
         try:
             if self._database.is_older:
-                self._take_over(folder, key, first)
-            self._check(folder, task, parameters, key, formerly)
+                self._take_over(folder, owner.key, first)
+            self._check(folder, owner)
             self._files = VectorFiles(folder / "vectors", disk)
             self._certificates.mkdir(mode=OWNERS_FOLDER, exist_ok=True)
             sync(folder, disk)  # both folders' names: no file in them is on disk before
@@ -250,21 +257,17 @@ class State:
             raise ConfigError(_other_key(folder, named, key))
         self._database.upgrade({**anchored, "key": key, "epoch": 0})
 
-    def _check(
-        self, folder: Path, task: str, parameters: bytes, key: Key, formerly: Mapping[bytes, str]
-    ) -> None:
-        theirs = str(self._database.fact("task"))
-        if theirs != task:
-            raise ConfigError(f"--out {folder} holds task '{theirs}', not '{task}': name another folder")
-        owner = self._blob("key")
-        if owner != key:
-            raise ConfigError(_other_key(folder, owner.hex(), key))
-        found = self._blob("parameters")
-        if found != parameters:
+    def _check(self, folder: Path, owner: Owner) -> None:
+        task, key, parameters = self._database.fact("task"), self._blob("key"), self._blob("parameters")
+        if str(task) != owner.task:
+            raise ConfigError(f"--out {folder} holds task '{task}', not '{owner.task}': name another folder")
+        if key != owner.key:
+            raise ConfigError(_other_key(folder, key.hex(), owner.key))
+        if parameters != owner.parameters:
             remedy = "name another folder, or start with the same --set and task file as before"
             raise ConfigError(
-                f"--out {folder} was made with other parameters of task '{task}': "
-                f"{formerly.get(found, remedy)}"
+                f"--out {folder} was made with other parameters of task '{owner.task}': "
+                f"{owner.formerly.get(parameters, remedy)}"
             )
 
     def _load(self, initial: Floats) -> None:
@@ -823,13 +826,18 @@ def _parts_name(sid: Sid) -> str:
     return f"{sid.hex()}.parts"
 
 
-def _first_facts(task: str, parameters: bytes, initial: Floats, key: Key) -> dict[str, Fact]:
+def _first_facts(owner: Owner, initial: Floats) -> dict[str, Fact]:
     """Returns the facts of a new database: the initial model is the base, and nothing is spent."""
-    base = Base(0, base_digest(parameters, 0, initial), 0, NO_SID)
-    owner: dict[str, Fact] = {"task": task, "parameters": parameters, "key": key, "epoch": 0}
+    base = Base(0, base_digest(owner.parameters, 0, initial), 0, NO_SID)
+    whose: dict[str, Fact] = {
+        "task": owner.task,
+        "parameters": owner.parameters,
+        "key": owner.key,
+        "epoch": 0,
+    }
     base_facts: dict[str, Fact] = {"base": _packed(base), "base_file": VectorFiles.name_of(initial)}
     nothing: dict[str, Fact] = dict.fromkeys(("spent", "fresh", "previous", "previous_file"))
-    return {**owner, **base_facts, **nothing, "round": 0, _SPLIT: _BY_ROW}
+    return {**whose, **base_facts, **nothing, "round": 0, _SPLIT: _BY_ROW}
 
 
 def splits_as_before(folder: Path) -> bool:

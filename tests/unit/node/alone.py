@@ -14,7 +14,7 @@ from node.runtime.contributions.loss_gate import make_loss_gate
 from node.runtime.engine import Engine
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.plan import Plan
-from node.storage.state import State
+from node.storage.state import Owner, State
 from node.task.shared_noise_keys import DISTRIBUTED
 from protocol.actions import Completed, OpenVote, Spend, Vote
 from protocol.crypto.node_key import NodeKey
@@ -50,7 +50,7 @@ class Alone:
         self.parameters = parameters_hash(self.prepared.parameters)
         key = NodeKey(SEED)
         initial = self.prepared.trainer.vector()
-        self.state = State(folder, "digits", self.parameters, initial, key.public, None)
+        self.state = State(folder, Owner("digits", self.parameters, key.public), initial, None)
         node = Node(
             settings(
                 key,
