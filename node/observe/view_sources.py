@@ -73,8 +73,8 @@ class NodeViewSource:
         return NodeView(
             kind="node",
             about=self._journal.about,
-            task=parts.plan.task,
-            key=parts.plan.key,
+            task=parts.plan.task.task.name,
+            key=parts.state.owner.key.hex(),
             round=parts.plan.round(parts.state.base),
             rounds=parts.plan.rounds,
             phase=status.phase,

@@ -18,19 +18,20 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from mechanisms.mechanism import Mechanism, Memory
+from mechanisms.mechanism import Memory
 from node.net.link import BULK_TIMEOUT_S
 from node.net.tls import Tls
 from node.net.transport import Callbacks, Transport
 from node.runtime import wall_clock
-from node.runtime.contributions.contribution import NO_TRAINING, Contribution, Training
-from node.runtime.contributions.loss_gate import NodeLossGate
+from node.runtime.contributions.contribution import NO_TRAINING, Training
+from node.runtime.contributions.learning import Learning
+from node.runtime.contributions.loss_gate import make_loss_gate
 from node.runtime.contributions.weighting import WRONG_WEIGHTS
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.meter import Meter
 from node.runtime.notices import Notices, fatal_text
 from node.runtime.plan import Plan
-from node.runtime.privacy.group_guarantees import withstands
+from node.runtime.privacy.group_guarantees import Withstands, withstands
 from node.runtime.privacy.spent_before import behind_text
 from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import End, Stopping, given_up, others_count_on
@@ -115,22 +116,21 @@ class Engine:
         plan: Plan,
         node: Node,
         state: State,
-        trainer: Learner,
-        mechanism: Mechanism,
-        contribution: Contribution,
-        loss_gate: NodeLossGate,
+        learning: Learning[Learner],
         folder: Folder,
         observer: Observer,
         tls: Tls,
         tracker: KnownTracker,
         key: NodeKey,
+        sums: Withstands,
         system: System = SYSTEM,
         own: OwnBook | None = None,
         lone: LoneTraining | None = None,
     ) -> None:
         """`key` is this node's own; the node shows it when it dials and when it accepts a link.
 
-        `own` keeps the figures of its rows. `lone` trains a model of these rows alone; None: no such model.
+        `sums`: what they withstand in the expected group, before the first one forms. `own` keeps the figures
+        of its rows. `lone` trains a model of these rows alone; None: no such model.
         """
         self.own = own or OwnBook()
         self._lone = lone
@@ -142,16 +142,15 @@ class Engine:
         self._plan = plan
         self._node = node
         self._state = state
-        self._contribution = contribution
-        self._sums = withstands(plan.aggregation, plan.expected, plan.honest)
+        self._contribution = learning.contribution(state)
+        self._sums = sums
         self._tracker = tracker
         self._observer = observer
         self._history = RoundHistory(
             plan=plan,
             state=state,
-            trainer=trainer,
-            mechanism=mechanism,
-            loss_gate=loss_gate,
+            learning=learning,
+            loss_gate=make_loss_gate(plan.task, learning.trainer, state),
             folder=folder,
             observer=observer,
             clock=system.clock,
@@ -189,7 +188,7 @@ class Engine:
             plan=plan,
             node=node,
             state=state,
-            mechanism=mechanism,
+            mechanism=learning.mechanism,
             shell=self._shell,
             meter=self._meter,
             out=folder.path,
@@ -403,7 +402,7 @@ class Engine:
             self._told_of_upload = False
         elif isinstance(outcome, Failed) and measured is not None and not self._told_of_upload:
             others, rate = measured
-            section, dimension = self._plan.aggregation, self._state.dimension
+            section, dimension = self._plan.task.aggregation, self._state.dimension
             text = slow_upload_text(section, dimension, others + 1, rate)
             if text is not None:
                 self._told_of_upload = True
@@ -445,7 +444,7 @@ class Engine:
             case Notice() | Waiting() | Strike() | TakenIn():
                 self._tell(self._notices.of(action, self._node.picture()))
             case LedgerBehind():
-                raise UserError(behind_text(action, self._plan.task))
+                raise UserError(behind_text(action, self._plan.task.task.name))
             case WrongTracker(endpoint, text):
                 raise ConfigError(self._tracker.changed(endpoint, text))
             case Fatal():
@@ -533,7 +532,8 @@ class Engine:
     def _tell_of(self, group: Group) -> None:
         """Reports what the sums withstand if the group has another size than the last one."""
         if len(group.readys) != self._sums.members:
-            self._sums = withstands(self._plan.aggregation, len(group.readys), self._plan.honest)
+            task = self._plan.task
+            self._sums = withstands(task.aggregation, len(group.readys), task.privacy.honest)
             self._observer.handle(GroupResized(self._sums))
 
     async def _take_base(

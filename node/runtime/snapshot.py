@@ -94,7 +94,7 @@ class Inspector:
     def _now(self) -> Snapshot:
         status = self.node.status
         return Snapshot(
-            task=self.plan.task,
+            task=self.plan.task.task.name,
             round=self.plan.round(self.state.base),
             rounds=self.plan.rounds,
             phase=status.phase,

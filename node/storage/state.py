@@ -258,8 +258,8 @@ class State:
         self._database.upgrade({**anchored, "key": key, "epoch": 0})
 
     def _check(self, folder: Path, owner: Owner) -> None:
-        task, key, parameters = self._database.fact("task"), self._blob("key"), self._blob("parameters")
-        if str(task) != owner.task:
+        task, key, parameters = str(self._database.fact("task")), self._blob("key"), self._blob("parameters")
+        if task != owner.task:
             raise ConfigError(f"--out {folder} holds task '{task}', not '{owner.task}': name another folder")
         if key != owner.key:
             raise ConfigError(_other_key(folder, key.hex(), owner.key))

@@ -135,7 +135,7 @@ def exit_status(
             )
             raise Alone(end, nobody, kept, "copy the model of a node that has it")
         case End.DESERTED:
-            refused = f"every connection was refused for {plan.aggregation.group_timeout_s:g} s"
+            refused = f"every connection was refused for {plan.task.aggregation.group_timeout_s:g} s"
             gone = f"nobody of this swarm is there any more: {refused}; it has ended, or is down"
             raise Alone(end, gone, kept, again)
 
