@@ -658,7 +658,12 @@ class State:
                 self._database.set_facts(gone=None)
                 connection.execute("delete from vote where anchor < ?", (base.anchor,))
             if kept is not None:
-                self._insert(connection, base.sid, base.generation, kept)
+                group, certificate = (codec.encode(part).join() for part in (kept.group, kept.certificate))
+                row = (base.sid, base.generation, group, _packed(kept.base), certificate)
+                connection.execute("insert or replace into session values (?, ?, ?, ?, ?)", row)
+                connection.execute(
+                    "delete from session where number <= ?", (base.generation - KEPT_SESSIONS,)
+                )
         if base.anchor != self.base.anchor:
             self.gone = frozenset()
             self.votes = {sid: vote for sid, vote in self.votes.items() if vote.anchor >= base.anchor}
@@ -744,13 +749,6 @@ class State:
 
     def _parts_of(self, sid: Sid) -> PieceFile:
         return self._parts.setdefault(sid, PieceFile(self._certificates / _parts_name(sid)))
-
-    def _insert(self, connection: sqlite3.Connection, sid: Sid, number: int, kept: Kept) -> None:
-        group = codec.encode(kept.group).join()
-        certificate = codec.encode(kept.certificate).join()
-        row = (sid, number, group, _packed(kept.base), certificate)
-        connection.execute("insert or replace into session values (?, ?, ?, ?, ?)", row)
-        connection.execute("delete from session where number <= ?", (number - KEPT_SESSIONS,))
 
     def _load_sessions(self) -> dict[Sid, Kept]:
         sessions: dict[Sid, Kept] = {}
