@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from aiohttp import web
 
 from node.net.dialling import Dialler, Opened
-from node.net.doors import BOUNDS
+from node.net.doors import BOUNDS, MEMBER_BODY_BYTES
 from node.net.intake import Intake, Receive
 from node.net.link import AHEAD, BULK_TIMEOUT_S, LIMITS, Limits, Link
 from node.net.outbox import Budget
@@ -106,8 +106,9 @@ class Transport:
         self.uploads = Uploads()
         self.intake = Intake(callbacks.receive, self.counts, system.tap)
         visits, mixed = Visits(key, self.intake, system), Mixed(callbacks.warn, callbacks.look)
-        bounds, is_member = replace(BOUNDS, member_body_s=bulk_s), callbacks.is_member
-        self._server = Server(self.intake, visits, mixed, tls, is_member, bounds, system, callbacks.arriving)
+        bounds = replace(BOUNDS, member_body_bytes=replace(MEMBER_BODY_BYTES, within_s=bulk_s))
+        is_member, arriving = callbacks.is_member, callbacks.arriving
+        self._server = Server(self.intake, visits, mixed, tls, is_member, bounds, system, arriving)
 
     async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
         """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
