@@ -11,7 +11,7 @@ import numpy as np
 from mechanisms.accounting.ledger import Ledger, SampledGaussian
 from node.storage.records import Receipt
 from node.storage.spend_file import Charge, SpendFile
-from node.storage.state import State
+from node.storage.state import Owner, State
 from node.system.disk import DISK, Disk
 from protocol.actions import OpenVote
 from protocol.crypto.node_key import NodeKey
@@ -25,6 +25,7 @@ from tests.parts import ready
 
 KEY = NodeKey(bytes([1]) * 32)
 PARAMETERS = parameters_hash("{}")
+OWNER = Owner("digits", PARAMETERS, KEY.public)
 SID = b"s" * 32
 STEP = SampledGaussian(1.1, 0.25, 1)
 AHEAD = Charge(b"a" * 32, 2, 2, (STEP,))
@@ -36,7 +37,7 @@ def vector(value: float) -> np.ndarray:
 
 
 def opened(folder: Path, disk: Disk = DISK) -> State:
-    return State(folder, "digits", PARAMETERS, vector(0), KEY.public, None, disk=disk)
+    return State(folder, OWNER, vector(0), None, disk)
 
 
 def a_vote(state: State) -> OpenVote:
@@ -63,7 +64,7 @@ def decides(folder: Path, disk: Disk = DISK) -> None:
 def charged(folder: Path, disk: Disk = DISK) -> State:
     """Opens the folder of a node that has charged the first step of a run, under a key of its own."""
     spending = SpendFile(folder / "key", KEY.public, "digits", disk)
-    state = State(folder, "digits", PARAMETERS, vector(0), KEY.public, spending, disk=disk)
+    state = State(folder, OWNER, vector(0), spending, disk)
     if not state.offers:
         state.charge(SID, 1, 1, Receipt((STEP,), (), None))
     return state

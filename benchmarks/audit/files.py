@@ -51,7 +51,7 @@ from node.task.load import load_task
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.step_trainer import StepTrainer
-from node.training.trainer import shapes
+from node.training.trainer import Trainer, shapes
 from protocol.wire.ids import NO_SID
 from protocol.wire.messages import Base
 
@@ -177,7 +177,7 @@ def _prepare_node(task: Task, path: Path, read: Read) -> tuple[Dataset, nn.Modul
     return dataset, model, make_mechanism(task, shapes(model, task.train.parameters), dataset.units)
 
 
-def _prepare_learning(task: Task, path: Path, read: Read, seed: int) -> tuple[Learning, int]:
+def _prepare_learning(task: Task, path: Path, read: Read, seed: int) -> tuple[Learning[Trainer], int]:
     """Return a node's learning, made by its own code with random words of `seed`, and its number of units."""
     dataset, model, mechanism = _prepare_node(task, path, read)
     system = System(entropy=np.random.default_rng(seed).bytes)

@@ -21,7 +21,7 @@ from benchmarks.secagg.meter import Meter, cpu_seconds, settle
 from benchmarks.secagg.store import Store
 from node.net.reply_path import Back
 from node.net.tls import make_tls
-from node.net.transport import Transport
+from node.net.transport import Callbacks, Transport
 from node.runtime.shell import Shell, is_heavy
 from node.system.errors import UserError
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
@@ -168,17 +168,15 @@ class Member:
             if place.tls
             else None
         )
-        self.transport = Transport(
+        callbacks = Callbacks(
             receive=self._receive,
             unreachable=self.shell.unreachable,
             reconnected=self.shell.reconnected,
-            heavy=heavy,
-            tls=tls,
-            key=settings.key,
             warn=lambda _: None,  # all members have the same version
             is_member=lambda _: True,
             is_wanted=self._node.runs,
         )
+        self.transport = Transport(callbacks, heavy, tls, settings.key)
 
     async def meet(self) -> None:
         """Greet the other members; wait until all have answered."""

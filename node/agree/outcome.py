@@ -87,7 +87,9 @@ def agreed(task: Task, found: Totals) -> Agreed:
     somewhere.
     """
     schema, drowned = schema_of(task), is_drowned(found.doubt, found.sums[0])
-    chosen, entries = _as_it_was(schema) if drowned else _schema(schema, found, task.agreement, wider=True)
+    columns = schema.columns if isinstance(schema, TableSchema) else ()
+    as_it_was = schema, tuple(Entry(column.name, column.kind, "as it was") for column in columns)
+    chosen, entries = as_it_was if drowned else _schema(schema, found, task.agreement, wider=True)
     chosen = _from_zero(chosen) if task.train.counts else chosen
     chosen, entries = _without_absent(task, chosen, entries, found)
     arguments = fitted(task, schema, chosen)
@@ -119,11 +121,6 @@ def _from_zero(schema: Schema) -> Schema:
         return schema
     mean, std = from_zero(target.mean, target.std)
     return replace(schema, target=replace(target, mean=mean, std=std))
-
-
-def _as_it_was(schema: Schema) -> tuple[Schema, tuple[Entry, ...]]:
-    columns = schema.columns if isinstance(schema, TableSchema) else ()
-    return schema, tuple(Entry(column.name, column.kind, "as it was") for column in columns)
 
 
 def _without_absent(

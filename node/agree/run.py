@@ -30,7 +30,7 @@ from node.agree.outcome import Agreed, agreed, totals
 from node.agree.survey import Sums, absent_columns, survey
 from node.agree.task_file import agreed_text
 from node.agree.width import check_narrowing, with_classes
-from node.app.run import Prepared, run_as
+from node.app.run import About, Prepared, run_as
 from node.app.signals import until_done_or_told
 from node.app.start_checks import allowed, check_others, named_members, nicknames
 from node.cli.sigint import INTERRUPTED
@@ -38,15 +38,16 @@ from node.data.report import Report
 from node.data.sources import drawing_of
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
+from node.runtime.contributions.learning import Learning
 from node.runtime.contributions.metric_of_all import NoMetric
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import Uniform
 from node.runtime.engine import Engine
+from node.runtime.plan import Plan
 from node.runtime.privacy.budget import offer_bound
 from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import Alone, End
 from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
-from node.runtime.record.figures import Record
 from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file
 from node.system.errors import ConfigError, UserError, reason, shown
@@ -153,20 +154,15 @@ class AgreementFolder(Folder):
 def agreement_texts(event: NodeEvent, tries: int = ROUNDS) -> tuple[str, ...]:
     """Returns an event in words, without those of learning; `agree` itself reports the result."""
     match event:
+        case RoundEnded(record) if record.reason is None:
+            return (f"agreement: {record.participants} peers agreed",)
         case RoundEnded(record):
-            return (_try_text(record, tries),)
+            missing = f" (missing {missing_text(record)})" if record.missing else ""
+            return (f"agreement, try {record.alone} of up to {tries}: none ({record.reason}){missing}",)
         case Finished():
             return ()
         case _:
             return event_texts(event)
-
-
-def _try_text(record: Record, tries: int) -> str:
-    """Returns the line on whether a try led to an agreement."""
-    if record.reason is None:
-        return f"agreement: {record.participants} peers agreed"
-    missing = f" (missing {missing_text(record)})" if record.missing else ""
-    return f"agreement, try {record.alone} of up to {tries}: none ({record.reason}){missing}"
 
 
 def agree(options: NodeOptions, written: Path, without: Sequence[str] = ()) -> int:
@@ -182,7 +178,7 @@ def agree(options: NodeOptions, written: Path, without: Sequence[str] = ()) -> i
         await until_done_or_told(engine, options.drain_timeout_s, show=None)
         ends.append(engine.agreed)
 
-    texts = partial(agreement_texts, tries=prepared.tries)
+    texts = partial(agreement_texts, tries=prepared.plan.tries)
     observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, texts)
     try:
         status = run_as(prepared, None, observer, live)
@@ -204,8 +200,9 @@ def conclude(prepared: Prepared, task: Task, base: Base, mean: Floats, written: 
     """
     if base.generation == 0:
         raise UserError(NO_AGREEMENT)
-    noise_std = noise_in_sum(prepared.mechanism, 1)
-    bound = offer_bound(prepared.options.task, prepared.mechanism)
+    mechanism = prepared.learning.mechanism
+    noise_std = noise_in_sum(mechanism, 1)
+    bound = offer_bound(prepared.options.task, mechanism)
     found = agreed(task, totals(mean, base.members, task.agreement, noise_std, bound))
     save(written, agreed_text(task, found, base, written))
     return found
@@ -256,30 +253,41 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
     plain = replace(plain, min_participants=_least(options, without))
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
     surveyor = Surveyor(sums, section.records, private, system.entropy)
+    own_noise = replace(task.privacy, honest=None)  # in the only round each peer adds noise of its own
+    options = replace(options, task=replace(task, privacy=own_noise, aggregation=plain))
     return Prepared(
-        options=replace(options, task=replace(_without_steps(task), aggregation=plain)),
-        data=f"{path.name}: {int(sums[0] * unit)} {'rows' if by_person is None else 'persons'}",
-        accuracy_of="agreement",
-        what=f"agreement on {len(sums)} sums",
-        notes={
-            "schema": "its names, ranges and lists are public to all peers; no noise covers them",
-            **_precision(mechanism, plain.min_participants, int(sums[0] * unit)),
-        },
+        options=options,
+        about=About(
+            data=f"{path.name}: {int(sums[0] * unit)} {'rows' if by_person is None else 'persons'}",
+            what=f"agreement on {len(sums)} sums",
+            notes={
+                "schema": "its names, ranges and lists are public to all peers; no noise covers them",
+                **_precision(mechanism, plain.min_participants, int(sums[0] * unit)),
+            },
+        ),
         folder=partial(AgreementFolder, card=Card({}, None, (), ()), disk=system.disk),
-        trainer=surveyor,
-        dimension=len(sums),
-        parameters=_parameters(task, len(sums), bound),
-        mechanism=mechanism,
-        # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
-        spends_for=f"agreement on {task.task.name}",
-        contribution=lambda state: Updates(state, surveyor, mechanism, Uniform(), NoMetric(), system.entropy),
-        offered=len(sums),
-        bound=bound,
+        plan=Plan(
+            task=options.task,
+            parameters=_parameters(task, len(sums), bound),
+            accuracy_of="agreement",
+            rounds=1,
+            sums=1,
+            tries=options.rounds or ROUNDS,
+            waits=options.wait_s > 0,
+            nicknames=nicknames(options),
+        ),
+        learning=Learning(
+            trainer=surveyor,
+            mechanism=mechanism,
+            # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
+            spends_for=f"agreement on {task.task.name}",
+            contribution=lambda state: Updates(
+                state, surveyor, mechanism, Uniform(), NoMetric(), system.entropy
+            ),
+            offered=len(sums),
+            bound=bound,
+        ),
         allow=allowed(options),
-        nicknames=nicknames(options),
-        rounds=1,
-        sums=1,
-        tries=options.rounds or ROUNDS,
         system=system,
     )
 
@@ -334,11 +342,6 @@ def _check_marks(options: NodeOptions, mechanism: Mechanism) -> None:
             f"agreement.records = {section.records} is refused with agreement.leave_out_missing: noise could "
             f"hide which columns a peer lacks; allowed: {least} or more, at all peers"
         )
-
-
-def _without_steps(task: Task) -> Task:
-    """Returns the task of the agreement's only round, to which each peer adds noise of its own."""
-    return replace(task, privacy=replace(task.privacy, honest=None))
 
 
 def _path_of(options: NodeOptions) -> Path:

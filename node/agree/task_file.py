@@ -17,6 +17,9 @@ from node.task.shared_noise_keys import is_distributed, readable
 from node.training.model_file import LOCAL_PATHS, OWN_CELLS
 from protocol.wire.messages import Base
 
+_OF_STEPS = {"privacy": "clipping_radius", "train": "learning_rate"}
+"""The key of each section that, with shared noise, would else be taken from the step's table."""
+
 
 def agreed_text(draft: Task, found: Agreed, base: Base, path: Path) -> str:
     """Returns the text of the file at `path`; `draft` is the task before the agreement."""
@@ -50,9 +53,11 @@ def _budget(draft: Task) -> Iterator[str]:
 def _sections(task: Task, folder: Path) -> Iterator[str]:
     silent = {"privacy"} if task.privacy.mechanism == "none" else set()  # its other keys would have no effect
     for section in fields(task):
-        values = _values(getattr(task, section.name), section.name, folder)
-        values = {} if section.name in silent else values
-        values = _of_steps(task, section.name, readable(task, section.name, values))
+        own = getattr(task, section.name)
+        values = {} if section.name in silent else _values(own, section.name, folder)
+        values = readable(task, section.name, values)
+        if is_distributed(task) and section.name in _OF_STEPS:
+            values[_OF_STEPS[section.name]] = getattr(own, _OF_STEPS[section.name])
         schema = values.pop("schema", None)
         if values:
             yield f"[{section.name}]"
@@ -61,18 +66,6 @@ def _sections(task: Task, folder: Path) -> Iterator[str]:
         if schema is not None:
             yield from _schema(schema)
             yield ""
-
-
-def _of_steps(task: Task, section: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Returns a section's values with those that would else be taken from the table, for shared noise."""
-    if not is_distributed(task):
-        return values
-    match section:
-        case "privacy":
-            return {**values, "clipping_radius": task.privacy.clipping_radius}
-        case "train":
-            return {**values, "learning_rate": task.train.learning_rate}
-    return values
 
 
 def _values(section: Any, name: str, folder: Path) -> dict[str, Any]:

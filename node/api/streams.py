@@ -64,19 +64,17 @@ class Stream(Generic[T]):
 
     async def at(self, position: int) -> T:
         """Waits for the value at a position. After the last one, raises StopAsyncIteration or the error."""
-        await self._until_more_than(position)
+        is_there: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._changed:
+            if position < len(self._values) or self._ended:
+                is_there.set_result(None)
+            else:
+                self._waiting.append(is_there)
+        await is_there
         with self._changed:
             if position < len(self._values):
                 return self._values[position]
         raise self._error or StopAsyncIteration
-
-    async def _until_more_than(self, count: int) -> None:
-        with self._changed:
-            if len(self._values) > count or self._ended:
-                return
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-        await future
 
 
 def _settle(future: asyncio.Future[None]) -> None:

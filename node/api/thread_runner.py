@@ -153,22 +153,18 @@ class Run:
             self.records.end(error)
 
     async def _live(self, engine: Engine, agreed: Agreed) -> None:
-        watch = asyncio.create_task(_until_the_program_ends(self.stop))
+        watch, loop = asyncio.create_task(_until_the_program_ends(self.stop)), asyncio.get_running_loop()
         try:
-            self._may_stop(engine)
+            with self._lock:
+                self._stop = lambda: loop.call_soon_threadsafe(engine.stopping.at_once)
+                if self.stopping:
+                    engine.stopping.at_once()
             await until_over(engine)
             self.module = await asyncio.to_thread(agreed)
         finally:
             watch.cancel()
             with self._lock:
                 self._stop = None
-
-    def _may_stop(self, engine: Engine) -> None:
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            self._stop = lambda: loop.call_soon_threadsafe(engine.stopping.at_once)
-            if self.stopping:
-                engine.stopping.at_once()
 
 
 async def _until_the_program_ends(stop: Callable[[], None]) -> None:

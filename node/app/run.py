@@ -17,7 +17,6 @@ import torch
 from prometheus_client import CollectorRegistry
 from torch import nn
 
-from mechanisms.mechanism import Mechanism
 from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
 from node.app.start_checks import (
@@ -50,14 +49,19 @@ from node.observe.sd_notify import READY, notify
 from node.observe.view_sources import NodeViewSource
 from node.options import NodeOptions
 from node.rejoin.electors import elector_name, endpoints_of
-from node.runtime.contributions.contribution import Contribution
-from node.runtime.contributions.learning import design, make_learning
-from node.runtime.contributions.loss_gate import loss_gate_words, make_loss_gate
+from node.runtime.contributions.learning import Learning, design, make_learning
+from node.runtime.contributions.loss_gate import loss_gate_words
 from node.runtime.engine import Engine
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.plan import Plan, last_step
 from node.runtime.privacy.budget import introduction, terms_of
-from node.runtime.privacy.group_guarantees import check_length, liars_of, masked_settings, withstands
+from node.runtime.privacy.group_guarantees import (
+    Withstands,
+    check_length,
+    liars_of,
+    masked_settings,
+    withstands,
+)
 from node.runtime.privacy.spent_before import count_as_spent
 from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import exit_status
@@ -66,9 +70,8 @@ from node.runtime.record.own_figures import OwnBook
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
 from node.storage.key_file import held, new_seed, write_key
 from node.storage.locks import InUse
-from node.storage.nicknames import Nicknames
 from node.storage.spend_file import SpendFile
-from node.storage.state import State
+from node.storage.state import Owner, State
 from node.system.addresses import is_loopback
 from node.system.clock import SteadyClock
 from node.system.errors import ConfigError, counted
@@ -76,7 +79,6 @@ from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters, former_parameters
-from node.task.sections import Task
 from node.training.alone import LoneTraining
 from node.training.devices import thread_count
 from node.training.frozen_body import FEATURES
@@ -105,6 +107,20 @@ Agreed = Callable[[], nn.Module]
 """Returns a copy of the model with the agreed base in it."""
 Live = Callable[[Engine, Agreed], Awaitable[None]]
 """Runs an engine to its end (`node.app.signals`)."""
+_PUBLIC = "its names, scales and categories are public to all peers; no noise covers them"
+"""Of a schema: it may come from somebody's data."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a node learns from, and what, in words for the owner."""
+
+    data: str
+    """A one-line description of the data."""
+    what: str
+    """The meaning of the vector's words, such as `65 parameters`."""
+    notes: Mapping[str, str]
+    """Further start-up lines."""
 
 
 @dataclass(frozen=True)
@@ -112,31 +128,11 @@ class Prepared:
     """The inputs of a node, read and checked before it writes anything."""
 
     options: NodeOptions
-    data: str
-    """A one-line description of the data."""
-    accuracy_of: str
-    what: str
-    """The meaning of the vector's words, such as `65 parameters`."""
-    notes: Mapping[str, str]
-    """Further start-up lines for the owner."""
+    about: About
     folder: Callable[[Path], Folder]
-    trainer: Learner
-    dimension: int
-    parameters: str
-    mechanism: Mechanism
-    spends_for: str
-    """The name under which the key's spend file books this node's charges (node.storage.spend_file)."""
-    contribution: Callable[[State], Contribution]
-    offered: int
-    """The words of an offer."""
-    bound: float | None
-    """The bound on each coordinate of every offer, which is clipped to it; None: whole numbers."""
+    plan: Plan
+    learning: Learning[Learner]
     allow: frozenset[bytes] | None
-    nicknames: Nicknames
-    rounds: int
-    sums: int
-    tries: int
-    """These three are as in `node.runtime.plan.Plan`."""
     system: System = SYSTEM
     """The computer on which the node runs."""
     lone: LoneTraining | None = None
@@ -245,41 +241,41 @@ def prepared_on(
     designed = design(task, dataset)
     named, mechanism = designed.named, designed.mechanism
     learning = make_learning(task, designed.model, dataset, options.seed, mechanism, system)
-    trainer, plan = learning.trainer, task.step_plan
+    trainer, steps = learning.trainer, task.step_plan
     rounds = options.rounds or task.train.rounds
-    sums = rounds if plan is None else last_step(plan, options.rounds)
+    sums = rounds if steps is None else last_step(steps, options.rounds)
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
         options=options,
-        data=dataset.description,
-        accuracy_of=dataset.accuracy_name,
-        what=f"{sum(prod(shape) for _, shape in named)} parameters",
-        notes={
-            **({"noise": options.privacy_note} if options.privacy_note else {}),
-            **learning.words,
-            **split_words(split, mechanism),
-            **_schema_words(task),
-            **own_words(trainer.own_names, trainer.device),
-            **({"gradients": trainer.slow} if trainer.slow else {}),
-            **({"features": f"of {task.model.body}, computed once"} if task.model.body else {}),
-        },
-        folder=partial(Folder, card=card, disk=system.disk),
-        trainer=trainer,
-        dimension=learning.dimension,
-        parameters=canonical_parameters(
-            task, named, learning.bound, trainer.digests(loaded_names(task.model)), learning.computed
+        about=About(
+            data=dataset.description,
+            what=f"{sum(prod(shape) for _, shape in named)} parameters",
+            notes={
+                **({"noise": options.privacy_note} if options.privacy_note else {}),
+                **learning.words,
+                **split_words(split, mechanism),
+                **({} if task.data.schema is None else {"schema": _PUBLIC}),
+                **own_words(trainer.own_names, trainer.device),
+                **({"gradients": trainer.slow} if trainer.slow else {}),
+                **({"features": f"of {task.model.body}, computed once"} if task.model.body else {}),
+            },
         ),
-        mechanism=mechanism,
-        spends_for=task.task.name,
-        contribution=learning.contribution,
-        offered=learning.offered,
-        bound=learning.bound,
+        folder=partial(Folder, card=card, disk=system.disk),
+        plan=Plan(
+            task=task,
+            parameters=canonical_parameters(
+                task, named, learning.bound, trainer.digests(loaded_names(task.model)), learning.computed
+            ),
+            accuracy_of=dataset.accuracy_name,
+            rounds=rounds,
+            sums=sums,
+            tries=sums,
+            waits=options.wait_s > 0,
+            nicknames=nicknames(options),
+        ),
+        learning=learning,
         allow=allowed(options),
-        nicknames=nicknames(options),
-        rounds=rounds,
-        sums=sums,
-        tries=sums,
         system=system,
         lone=LoneTraining(options.task, dataset, options.seed, rounds, options.alone_s, system=system)
         if options.alone_s
@@ -319,22 +315,23 @@ def _pins(options: NodeOptions, tracker: KnownTracker) -> dict[str, Key]:
 
 
 def _settings(
-    prepared: Prepared, key: NodeKey, endpoint: str, plan: Plan, pins: Mapping[str, Key]
+    prepared: Prepared, key: NodeKey, endpoint: str, dimension: int, pins: Mapping[str, Key]
 ) -> Settings:
-    options, section = prepared.options, prepared.options.task.aggregation
+    options, plan, learning = prepared.options, prepared.plan, prepared.learning
+    section = options.task.aggregation
     return Settings(
         key=key,
         endpoint=endpoint,
         instance=prepared.system.entropy(16),
         task=SharedTask(
             name=options.task.task.name,
-            parameters=prepared.parameters,
+            parameters=plan.parameters,
             min_participants=section.min_participants,
             sums=plan.sums,
             by_steps=plan.report_every is not None,
             run_steps=plan.report_every or 1,
             leave_out=section.leave_out_rounds * (plan.report_every or 1),
-            budget="" if prepared.mechanism.guarantee is None else prepared.spends_for,
+            budget="" if learning.mechanism.guarantee is None else learning.spends_for,
         ),
         contacts=Contacts(
             seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
@@ -343,10 +340,10 @@ def _settings(
             allow=prepared.allow,
         ),
         aggregation=Aggregation(
-            dimension=prepared.dimension,
-            shares=ShareSettings(section.shares, prepared.bound, section.max_share_value),
-            masked=masked_settings(section, prepared.bound, plan.honest),
-            offered=prepared.offered,
+            dimension=dimension,
+            shares=ShareSettings(section.shares, learning.bound, section.max_share_value),
+            masked=masked_settings(section, learning.bound, options.task.privacy.honest),
+            offered=learning.offered,
         ),
         timeouts=Timeouts(
             group_s=section.group_timeout_s,
@@ -389,14 +386,17 @@ def _opened_in(
     listener: BoundAddress,
     observer: Observer,
 ) -> Iterator[Life]:
-    options, out = prepared.options, lock.folder
-    endpoint = endpoint_of(listener, options.listen)
-    plan = _plan(prepared, key, endpoint)
-    check_length(options.task.aggregation, plan.expected, prepared.offered)
+    options, learning, out = prepared.options, prepared.learning, lock.folder
+    endpoint, section = endpoint_of(listener, options.listen), options.task.aggregation
+    sums = withstands(section, _expected(options, endpoint), options.task.privacy.honest)
+    check_length(section, sums.members, learning.offered)
     state = _open_state(prepared, key, out, key_file)
-    prepared.trainer.keep_features(out / FEATURES)
+    learning.trainer.keep_features(out / FEATURES)
     try:
-        warning = _take_word(prepared, state)
+        given, warning = options.spent_before, None
+        if given is not None:  # books what the key has spent, on the word of its owner
+            now_ms = int(prepared.system.clock.wall() * 1000)
+            warning = count_as_spent(state, learning.mechanism, given, now_ms)
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN, prepared.system))
         registry = new_registry()
@@ -406,12 +406,12 @@ def _opened_in(
         name, warn = options.task.task.name, lambda text: owner.handle(Warned(text))
         with reporting(options.reports, name, key.public.hex(), warn) as reporters:
             observers = Observers((owner, RoundFigures(registry), *reporters))
-            observers.handle(Started({**_introduction(prepared, plan, endpoint, out, state), PAGE: shown}))
+            observers.handle(Started({**_introduction(prepared, sums, endpoint, out, state), PAGE: shown}))
             for text in (warning, _list_warning(prepared, key)):
                 if text is not None:
                     observers.handle(Warned(text))
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
-            yield partial(_live, prepared, plan, key, endpoint, state, out, listener, watched)
+            yield partial(_live, prepared, sums, key, endpoint, state, out, listener, watched)
     finally:
         if state.offers:
             lock.keep()
@@ -420,30 +420,13 @@ def _opened_in(
 
 def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> State:
     """Opens the state and the spend file of the key, in which an offer without noise leaves its mark, too."""
-    spending = SpendFile(key_file, key.public, prepared.spends_for, prepared.system.disk)
+    plan, learning, disk = prepared.plan, prepared.learning, prepared.system.disk
+    spending = SpendFile(key_file, key.public, learning.spends_for, disk)
     spending.check_writable()
-    task, initial = prepared.options.task.task.name, prepared.trainer.vector()
-    former = former_parameters(prepared.options.task, prepared.parameters)
+    former = former_parameters(plan.task, plan.parameters)
     formerly = {parameters_hash(text): remedy for text, remedy in former.items()}
-    return State(
-        folder=out,
-        task=task,
-        parameters=parameters_hash(prepared.parameters),
-        initial=initial,
-        key=key.public,
-        spending=spending,
-        formerly=formerly,
-        disk=prepared.system.disk,
-        terms=terms_of(prepared.mechanism),
-    )
-
-
-def _take_word(prepared: Prepared, state: State) -> str | None:
-    """Books what the key has spent on the word of its owner, if that was given; returns the warning."""
-    count, clock = prepared.options.spent_before, prepared.system.clock
-    if count is None:
-        return None
-    return count_as_spent(state, prepared.mechanism, count, int(clock.wall() * 1000))
+    owner = Owner(plan.task.task.name, parameters_hash(plan.parameters), key.public, formerly)
+    return State(out, owner, learning.trainer.vector(), spending, disk, terms_of(learning.mechanism))
 
 
 def _list_warning(prepared: Prepared, key: NodeKey) -> str | None:
@@ -457,27 +440,30 @@ def _list_warning(prepared: Prepared, key: NodeKey) -> str | None:
     )
 
 
-def _introduction(prepared: Prepared, plan: Plan, endpoint: str, out: Path, state: State) -> dict[str, str]:
+def _introduction(
+    prepared: Prepared, sums: Withstands, endpoint: str, out: Path, state: State
+) -> dict[str, str]:
     """Returns the start-up lines for the owner."""
-    options, task = prepared.options, prepared.options.task
+    options, task, about = prepared.options, prepared.options.task, prepared.about
     who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
-    at_least = "" if options.peers else f"with {plan.expected} peers, "
-    ended = plan.round(state.base)
+    at_least = "" if options.peers else f"with {sums.members} peers, "
+    ended = prepared.plan.round(state.base)
     resumed = f", resumes after round {ended}" if ended else ""
+    unknown = f"{counted(state.recovered, 'offer')} that this folder did not know of: counted"
     return {
-        "node": f"{plan.key} at {endpoint}",
-        "task": f"{task.task.name}, {prepared.what}{resumed}",
-        "data": prepared.data,
+        "node": f"{state.owner.key.hex()} at {endpoint}",
+        "task": f"{task.task.name}, {about.what}{resumed}",
+        "data": about.data,
         "may join": who,
         "links": protection(options.tls, endpoint),
-        "sums": at_least + withstands(task.aggregation, plan.expected, task.privacy.honest).text,
-        **introduction(prepared.mechanism, state.ledger),
+        "sums": at_least + sums.text,
+        **introduction(prepared.learning.mechanism, state.ledger),
         "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
         **_wait_words(options),
-        **_recovered_words(state),
+        **({"spent before": unknown} if state.recovered else {}),  # it is an older copy or a new folder
         **_gone_words(state),
         **loss_gate_words(task),
-        **prepared.notes,
+        **about.notes,
         "out": str(out),
     }
 
@@ -490,13 +476,6 @@ def _wait_words(options: NodeOptions) -> dict[str, str]:
     return {"wait": f"{longest} for the first group; no round is spent meanwhile"}
 
 
-def _recovered_words(state: State) -> dict[str, str]:
-    """Returns the line about spent offers that the folder lacked: it is an older copy or a new one."""
-    if not state.recovered:
-        return {}
-    return {"spent before": f"{counted(state.recovered, 'offer')} that this folder did not know of: counted"}
-
-
 def _gone_words(state: State) -> dict[str, str]:
     """Returns the line about the electors that the owner declared gone for good."""
     if not state.gone:
@@ -507,35 +486,9 @@ def _gone_words(state: State) -> dict[str, str]:
     return {"gone for good": f"{names}, declared by this owner; --gone none of node.rejoin withdraws it"}
 
 
-def _schema_words(task: Task) -> dict[str, str]:
-    """Returns the line that the schema is public, though it may come from somebody's data."""
-    if task.data.schema is None:
-        return {}
-    return {"schema": "its names, scales and categories are public to all peers; no noise covers them"}
-
-
-def _plan(prepared: Prepared, key: NodeKey, endpoint: str) -> Plan:
-    options, steps = prepared.options, prepared.options.task.step_plan
-    return Plan(
-        rounds=prepared.rounds,
-        sums=prepared.sums,
-        tries=prepared.tries,
-        task=options.task.task.name,
-        key=key.public.hex(),
-        accuracy_of=prepared.accuracy_of,
-        parameters=prepared.parameters,
-        aggregation=options.task.aggregation,
-        expected=_expected(options, endpoint),
-        waits=options.wait_s > 0,
-        report_every=None if steps is None else steps.report_every,
-        honest=None if steps is None else steps.honest,
-        nicknames=prepared.nicknames,
-    )
-
-
 async def _live(
     prepared: Prepared,
-    plan: Plan,
+    sums: Withstands,
     key: NodeKey,
     endpoint: str,
     state: State,
@@ -545,27 +498,25 @@ async def _live(
     live: Live,
     linger_s: float,
 ) -> int:
-    options, access = prepared.options, watched.access
+    options, learning, access = prepared.options, prepared.learning, watched.access
     tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
-    settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
+    settings = _settings(prepared, key, endpoint, state.dimension, _pins(options, tracker))
     state.begin_epoch()  # before the node announces anything
     node = Node(settings, state.node_state, state.past, prepared.system.entropy(32))
     folder = prepared.folder(out)
-    if prepared.trainer.own_names:
-        prepared.trainer.resume(folder.private())
+    if learning.trainer.own_names:
+        learning.trainer.resume(folder.private())
     peer = Engine(
-        plan=plan,
+        plan=prepared.plan,
         node=node,
         state=state,
-        trainer=prepared.trainer,
-        mechanism=prepared.mechanism,
-        contribution=prepared.contribution(state),
-        loss_gate=make_loss_gate(options.task, prepared.trainer, state),
+        learning=learning,
         folder=folder,
         observer=watched.observers,
         tls=make_tls(key, options.tls, endpoint, node.may_answer),
         tracker=tracker,
         key=key,
+        sums=sums,
         system=prepared.system,
         own=OwnBook(secret=options.task.privacy.mechanism != "none", unread=_unread(options)),
         lone=prepared.lone and replace(prepared.lone, features=out / FEATURES),
@@ -580,7 +531,7 @@ async def _live(
     try:
         try:
             async with kept.while_running():
-                await live(peer, lambda: prepared.trainer.module(state.base_vector))
+                await live(peer, lambda: learning.trainer.module(state.base_vector))
         finally:
             page.tell_end()
             await peer.transport.leave()
@@ -596,7 +547,7 @@ async def _live(
         await peer.transport.close()
     return exit_status(
         peer.end,
-        plan,
+        prepared.plan,
         round=summary.rounds,
         aggregated=summary.aggregated,
         must_aggregate=options.require_aggregation,

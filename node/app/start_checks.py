@@ -27,21 +27,14 @@ def check_start(options: NodeOptions) -> None:
 def check_others(options: NodeOptions) -> None:
     """Raises ConfigError if the host name of a peer or tracker does not resolve, or if peers are too few."""
     check_names("--peers", (peer.endpoint for peer in options.peers))
-    _check_enough(options)
-    check_names("--tracker", [options.tracker] if options.tracker else [])
-
-
-def _check_enough(options: NodeOptions) -> None:
-    """Raises ConfigError if --peers names fewer than share the noise; a tracker may introduce any number."""
-    plan = options.task.step_plan
-    if plan is None or options.tracker is not None:
-        return
-    named, members = len(options.peers), len(named_members(options))
-    if members < plan.honest + 1:
+    plan, members = options.task.step_plan, len(named_members(options))
+    # Peers who share the noise; a tracker may introduce any number of them.
+    if plan is not None and options.tracker is None and members < plan.honest + 1:
         raise ConfigError(
-            f"--peers names {named} peers, {members} with this node, and privacy.honest = {plan.honest} "
-            f"needs at least {plan.honest + 1}; name more peers, or lower privacy.honest"
+            f"--peers names {len(options.peers)} peers, {members} with this node, and privacy.honest = "
+            f"{plan.honest} needs at least {plan.honest + 1}; name more peers, or lower privacy.honest"
         )
+    check_names("--tracker", [options.tracker] if options.tracker else [])
 
 
 def named_members(options: NodeOptions) -> frozenset[str]:

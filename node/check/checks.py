@@ -125,9 +125,13 @@ def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     dataset = own_rows(source, options.task, split)
     level, hint = _doubts(source.report)
     level = "warning" if level == "ok" and not dataset.validates else level
-    told = [*source.report.lines()[1:], *_lost_texts(path, options.task)]
-    found = Finding(level, "data", dataset.description + hint, told)
-    return dataset, [found, *_persons(source, dataset), *_equal_rows(source, options.task)]
+    told, schema = list(source.report.lines()[1:]), options.task.data.own_schema
+    if isinstance(schema, TableSchema) and (unread := unread_columns(path, schema, options.task.data.person)):
+        told += lost_texts(read_frame(path, unread, dialect=schema.written), ())
+    findings = [Finding(level, "data", dataset.description + hint, told), *_persons(source, dataset)]
+    if source.persons is None and (said := equal_rows(source.draws, options.task.privacy.noises_rows)):
+        findings.append(Finding("warning", "rows", said))  # rows that may be one person's
+    return dataset, findings
 
 
 def _own_path(options: NodeOptions) -> Path | None:
@@ -136,17 +140,6 @@ def _own_path(options: NodeOptions) -> Path | None:
         return options.data if isinstance(options.data, Path) else None
     source = options.task.data.source
     return None if source is None or source in BUILT_IN_SOURCES else Path(source)
-
-
-def _lost_texts(path: Path, task: Task) -> tuple[str, ...]:
-    """Returns a line about columns of free text that the task does not read."""
-    schema = task.data.own_schema
-    if not isinstance(schema, TableSchema):
-        return ()
-    unread = unread_columns(path, schema, task.data.person)
-    if not unread:
-        return ()
-    return lost_texts(read_frame(path, unread, dialect=schema.written), ())
 
 
 def _persons(source: Rows, dataset: Dataset) -> Iterator[Finding]:
@@ -167,12 +160,6 @@ def _persons(source: Rows, dataset: Dataset) -> Iterator[Finding]:
     elif blank > 0:
         text += f"; {counted(blank, 'row')} without a name, each a person of its own"
     yield Finding("warning" if alike or blank > 0 else "ok", "persons", text)
-
-
-def _equal_rows(source: Rows, task: Task) -> Iterator[Finding]:
-    """Warns about rows that may be one person's, where nothing says whose they are."""
-    if source.persons is None and (said := equal_rows(source.draws, task.privacy.noises_rows)):
-        yield Finding("warning", "rows", said)
 
 
 def _doubts(report: Report) -> tuple[Level, str]:
@@ -450,7 +437,7 @@ def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
     tls = make_dialling(options.tls, lambda endpoint: frozenset(pins.get(endpoint, ())))
     asked = [options.tracker] if options.tracker else others
     for endpoint, found in zip(asked, meet_all(asked, tls), strict=True):
-        yield _answer(endpoint, _without_tls(found, pins.get(endpoint)), options)
+        yield _answer(endpoint, found, pins.get(endpoint), options)
 
 
 def _pins(options: NodeOptions) -> dict[str, tuple[Key]]:
@@ -464,15 +451,12 @@ def _pins(options: NodeOptions) -> dict[str, tuple[Key]]:
     return pins
 
 
-def _without_tls(found: Meeting | str | WrongPeer, pin: tuple[Key] | None) -> Meeting | str | WrongPeer:
-    """Returns WrongPeer if the peer itself states another key; under TLS the handshake checked it before."""
+def _answer(
+    endpoint: str, found: Meeting | str | WrongPeer, pin: tuple[Key] | None, options: NodeOptions
+) -> Finding:
     said = found.key if isinstance(found, Meeting) else None
-    if pin is None or said is None or pin[0].hex().startswith(said):
-        return found
-    return WrongPeer(f"{OTHER_KEY}{said[:16]}..., not {pin[0].hex()[:16]}...")
-
-
-def _answer(endpoint: str, found: Meeting | str | WrongPeer, options: NodeOptions) -> Finding:
+    if pin is not None and said is not None and not pin[0].hex().startswith(said):  # TLS would have told it
+        found = WrongPeer(f"{OTHER_KEY}{said[:16]}..., not {pin[0].hex()[:16]}...")
     if isinstance(found, WrongPeer):
         named = "--peers" if options.tracker is None else "the KEY of --tracker"
         text = f"{found}; correct {named}, or find out who listens there"

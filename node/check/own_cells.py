@@ -35,17 +35,15 @@ def own_cells(path: Path, section: DataSection, fits: bool) -> Iterator[Finding]
     except ConfigError:  # the data finding says it
         return
     said = section.cells or AS_THE_TASK
-    for text in _told(_of_readable(found, said) if fits else found, said, schema, fits):
+    if fits:  # leaves what is in doubt although all cells can be read
+        if said.decimal is not None:
+            found = replace(found, cells=AS_THE_TASK, odd={}, marks="")
+        if found.cells.decimal is None:
+            found = replace(found, cells=AS_THE_TASK)
+        if said.dates is not None:
+            found = replace(found, days="")
+    for text in _told(found, said, schema, fits):
         yield Finding("warning" if fits else "problem", _CELLS, text)
-
-
-def _of_readable(found: Unlike, said: Cells) -> Unlike:
-    """Returns what of `found` is in doubt although all cells can be read."""
-    if said.decimal is not None:
-        found = replace(found, cells=AS_THE_TASK, odd={}, marks="")
-    if found.cells.decimal is None:
-        found = replace(found, cells=AS_THE_TASK)
-    return found if said.dates is None else replace(found, days="")
 
 
 def _told(found: Unlike, said: Cells, schema: TableSchema, fits: bool) -> Iterator[str]:

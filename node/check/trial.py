@@ -57,7 +57,12 @@ class Trial:
 
 def tried(task: Task, dataset: Dataset, seed: int, mechanism: Mechanism, members: int) -> Finding:
     """Returns what two epochs on a sample show. `members`: of a group, for shared noise. Raises UserError."""
-    return verdict(_trial(task, _sample(task, dataset), seed, mechanism, members), task.train)
+    rows = len(dataset.train_y)
+    most = min(_MOST_ROWS, max(_LEAST_ROWS, _MOST_NUMBERS // prod(dataset.train_x.shape[1:])))
+    if rows > most:
+        chosen = np.sort(np.random.default_rng([_SAMPLE, task.task.seed]).permutation(rows)[:most])
+        dataset = dataset.having(torch.from_numpy(chosen))
+    return verdict(_trial(task, dataset, seed, mechanism, members), task.train)
 
 
 def verdict(seen: Trial, section: TrainSection) -> Finding:
@@ -89,15 +94,6 @@ def verdict(seen: Trial, section: TrainSection) -> Finding:
             "train.loss = 'balanced-softmax' (node.agree chooses it by the rows of all)",
         )
     return Finding("ok", "learning", f"{loss}{same}; {seen.held_back}")
-
-
-def _sample(task: Task, dataset: Dataset) -> Dataset:
-    rows = len(dataset.train_y)
-    most = min(_MOST_ROWS, max(_LEAST_ROWS, _MOST_NUMBERS // prod(dataset.train_x.shape[1:])))
-    if rows <= most:
-        return dataset
-    chosen = np.sort(np.random.default_rng([_SAMPLE, task.task.seed]).permutation(rows)[:most])
-    return dataset.having(torch.from_numpy(chosen))
 
 
 def _trial(task: Task, sample: Dataset, seed: int, mechanism: Mechanism, members: int) -> Trial:

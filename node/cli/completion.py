@@ -8,7 +8,7 @@ takes a file, the shell completes file names.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from node.cli.command import command
@@ -62,14 +62,6 @@ def _after(typed: str, parser: NodeParser) -> Iterator[tuple[str, Sequence[str]]
 
 def _choices(action: argparse.Action) -> list[str]:
     return list(map(str, action.choices or ()))
-
-
-def _bash(words: Table) -> str:
-    return _words_in_sh(words) + _BASH
-
-
-def _zsh(words: Table) -> str:
-    return f"#compdef {SCRIPT}\n\n{_words_in_sh(words)}{_ZSH}"
 
 
 def _words_in_sh(words: Table) -> str:
@@ -169,7 +161,11 @@ end
 
 complete -c murmuration -f -a '(__murmuration)'"""
 
-_SCRIPTS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+_SCRIPTS: Mapping[str, Callable[[Table], str]] = {
+    "bash": lambda words: _words_in_sh(words) + _BASH,
+    "zsh": lambda words: f"#compdef {SCRIPT}\n\n{_words_in_sh(words)}{_ZSH}",
+    "fish": _fish,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,8 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
     except BrokenPipeError:
         if debug:
             traceback.print_exc()
-        _leave_output()
+        with suppress(OSError, ValueError):  # else Python's flush at exit would fail again, with a message
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         complain("the output cannot be written: its reader has ended; let that run, or write to a file", 1)
         return 1
     except UserError as error:
@@ -45,9 +46,3 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
         what = f"{type(error).__name__}: {one_line(str(error))}"
         complain(refusal(error) or f"{what} (this is a fault of the program; --debug shows where)", 1)
         return 1
-
-
-def _leave_output() -> None:
-    """Discards further standard output: otherwise Python's flush at exit would fail again, with a message."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -29,7 +29,9 @@ commands:
 
 def run() -> NoReturn:
     """Runs the installed script."""
-    _look_in_this_folder()
+    if not sys.flags.safe_path:  # as `python -m` does: a task may name a class of the user's own
+        with suppress(OSError):  # the folder is gone
+            sys.path[0] = os.getcwd()  # noqa: PTH109 - sys.path holds text
     leave(main(sys.argv[1:]))
 
 
@@ -39,13 +41,6 @@ def main(argv: Sequence[str]) -> int:
     if command is None or not command.is_here():
         return guarded(lambda: _without_command(argv, command), False, print_error)
     return int(command.load().main(argv[1:]))
-
-
-def _look_in_this_folder() -> None:
-    """Puts this folder first in the import path, as `python -m` does: a task may name a user's own class."""
-    if not sys.flags.safe_path:
-        with suppress(OSError):  # the folder is gone
-            sys.path[0] = os.getcwd()  # noqa: PTH109 - sys.path holds text
 
 
 def _without_command(argv: Sequence[str], absent: Entry | None) -> int:

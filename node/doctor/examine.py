@@ -121,9 +121,12 @@ class _Trip:
         if context is None:
             return Finding("TLS", "none")
         try:
-            link = await _shaken(address, context)
+            async with asyncio.timeout(CONNECT_CAP_S):
+                _, writer = await asyncio.open_connection(*address, ssl=context)
         except _NETWORK as error:
             return _problem("TLS", "fails", await self._unanswered(error))
+        link: ssl.SSLObject = writer.get_extra_info("ssl_object")
+        writer.transport.abort()  # the handshake is all that is asked for
         certificate = link.getpeercert(binary_form=True) or b""
         try:
             vouched_for(certificate)
@@ -261,15 +264,6 @@ class _Trip:
                 return loop.time() - begun
             finally:
                 await ws.close()
-
-
-async def _shaken(address: Address, context: ssl.SSLContext) -> ssl.SSLObject:
-    """Returns the object of a TLS handshake with an address, after it; the connection is closed."""
-    async with asyncio.timeout(CONNECT_CAP_S):
-        _, writer = await asyncio.open_connection(*address, ssl=context)
-    link: ssl.SSLObject = writer.get_extra_info("ssl_object")
-    writer.transport.abort()
-    return link
 
 
 def _problem(column: Column, cell: str, advice: str) -> Finding:

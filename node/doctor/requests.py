@@ -50,7 +50,12 @@ class Way:
             self.client.get(self.url + path, ssl=self.context or False) as answer,
         ):
             body = await _at_most(answer.content, _MOST_BYTES)
-            return Answer(_json(body), dict(answer.headers), ahead_s(answer.headers.get("Date")))
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError):
+            said = None
+        known = said if isinstance(said, dict) else {}
+        return Answer(known, dict(answer.headers), ahead_s(answer.headers.get("Date")))
 
     async def round_trip_s(self) -> float:
         """Returns the median time of a short question on an open connection, in seconds."""
@@ -91,11 +96,3 @@ async def _at_most(content: StreamReader, count: int) -> bytes:
     while len(body) < count and (piece := await content.read(count - len(body))):
         body += piece
     return bytes(body)
-
-
-def _json(body: bytes) -> Mapping[str, object]:
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}

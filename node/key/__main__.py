@@ -25,19 +25,18 @@ class KeyOptions:
 
 
 def _run(options: KeyOptions) -> int:
-    print((read_key(options.file) or _new_key(options.file)).public.hex())
+    key, folder = read_key(options.file), options.file.parent
+    if key is None:
+        seed = new_seed()
+        begun()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"the folder {folder} cannot be made: {reason(error)}") from error
+        write_key(options.file, seed)
+        key = NodeKey(seed)
+    print(key.public.hex())
     return 0
-
-
-def _new_key(path: Path) -> NodeKey:
-    seed = new_seed()
-    begun()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"the folder {path.parent} cannot be made: {reason(error)}") from error
-    write_key(path, seed)
-    return NodeKey(seed)
 
 
 main = command("node.key", KeyOptions, _DESCRIPTION, run=_run)

@@ -64,8 +64,14 @@ class ScatteringFeatures(nn.Module):
         self._size = height, width
         # Reflected edges, up to a multiple of the stride, so that no feature sees the opposite edge.
         self._padded = tuple(-(-(size + 2 * STRIDE) // STRIDE) * STRIDE for size in (height, width))
-        for name, filters in _filters(self._padded).items():
-            self.register_buffer(name, filters, persistent=False)
+        # The filters' spectra on a periodic grid, `fine` and `coarse` for each angle.
+        angles = [math.pi * angle / ANGLES for angle in range(ANGLES)]
+        for scale, name in enumerate(("fine", "coarse")):
+            spectra = torch.stack([torch.fft.fft2(morlet(self._padded, scale, angle)) for angle in angles])
+            self.register_buffer(name, spectra.to(torch.complex64), persistent=False)
+        for stride in (1, 2):
+            spectrum = torch.fft.fft2(average(tuple(one // stride for one in self._padded), stride))
+            self.register_buffer(f"average{stride}", spectrum.to(torch.complex64), persistent=False)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Returns the features of `images`."""
@@ -108,24 +114,6 @@ def _folded(spectrum: torch.Tensor, stride: int) -> torch.Tensor:
         return spectrum
     *rest, rows, columns = spectrum.shape
     return spectrum.reshape(*rest, stride, rows // stride, stride, columns // stride).mean((-4, -2))
-
-
-def _filters(size: tuple[int, ...]) -> dict[str, torch.Tensor]:
-    """The filters' spectra on a periodic grid: "fine", "coarse" (8, *size), "average1", "average2"."""
-    angles = [math.pi * angle / ANGLES for angle in range(ANGLES)]
-    morlets = {
-        name: torch.stack([torch.fft.fft2(morlet(size, scale, angle)) for angle in angles]).to(
-            torch.complex64
-        )
-        for scale, name in enumerate(("fine", "coarse"))
-    }
-    averages = {
-        f"average{stride}": torch.fft.fft2(average(tuple(one // stride for one in size), stride)).to(
-            torch.complex64
-        )
-        for stride in (1, 2)
-    }
-    return {**morlets, **averages}
 
 
 def morlet(size: tuple[int, ...], scale: int, angle: float) -> torch.Tensor:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import math
 import resource
 import ssl
 from collections.abc import Callable, Hashable, Iterator
@@ -69,12 +70,12 @@ WATCHING = Bound(32, 32)
 MEMBERS = Bound(2048, 8)
 """Connections that have proved a key, websockets and POST connections: in total, and per key."""
 MIB = 1024 * 1024
-BODY_BYTES = Bound(24 * MIB, 16 * MIB)
-"""Bytes of strangers' bodies in memory: in total, and per address."""
-MEMBER_BODY_BYTES = Bound(256 * MIB, 16 * MIB)
-"""Bytes of members' bodies in memory: in total, and per key."""
 BODY_S = 30.0
 """Time limit for a body of any length; for members' bodies, the node may set a longer one."""
+BODY_BYTES = Bound(24 * MIB, 16 * MIB, BODY_S)
+"""Bytes of strangers' bodies in memory: in total, and per address."""
+MEMBER_BODY_BYTES = Bound(256 * MIB, 16 * MIB, BODY_S)
+"""Bytes of members' bodies in memory: in total, and per key."""
 BODY_GRACE_S = 3.0
 """The minimum rate of a body applies only after this time, because TCP starts slowly."""
 BODY_LEAST_BYTES_PER_S = 16 * 1024
@@ -123,8 +124,8 @@ TOO_LATE = "{}: closed, for its time was over"
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """The bounds of each room and of bodies. Tests use small ones."""
+class Rooms:
+    """The bounds of connections, by room."""
 
     quiet: Bound = QUIET
     speaking: Bound = SPEAKING
@@ -133,41 +134,38 @@ class Bounds:
     linking: Bound = LINKING
     watching: Bound = WATCHING
     members: Bound = MEMBERS
-    body_bytes: Bound = BODY_BYTES
-    member_body_bytes: Bound = MEMBER_BODY_BYTES
-    body_s: float = BODY_S
-    member_body_s: float = BODY_S
-    body_grace_s: float = BODY_GRACE_S
-    sweep_s: float = SWEEP_S
-    accepts_per_s: float = ACCEPTS_PER_S
-    accepts_saved: int = ACCEPTS_SAVED
 
     @property
-    def rooms(self) -> dict[str, Bound]:
-        """The bounds that count connections, by room."""
+    def by_name(self) -> dict[str, Bound]:
+        """The bound of each room."""
         return {name: getattr(self, name) for name in ROOMS}
 
     @property
     def connections(self) -> int:
         """The bound on connections of all rooms together."""
-        return sum(bound.in_all for bound in self.rooms.values())
+        return sum(bound.in_all for bound in self.by_name.values())
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The bounds of rooms and bodies. Tests use small ones."""
+
+    rooms: Rooms = Rooms()
+    body_bytes: Bound = BODY_BYTES
+    member_body_bytes: Bound = MEMBER_BODY_BYTES
+    body_grace_s: float = BODY_GRACE_S
+    sweep_s: float = SWEEP_S
+    accepts_per_s: float = ACCEPTS_PER_S
+    accepts_saved: int = ACCEPTS_SAVED
 
     def within(self, descriptors: int) -> Bounds:
         """Returns these bounds, scaled down to fit `descriptors`; at least half of them are for guests."""
         for_guests = max(descriptors - OTHER_DESCRIPTORS, descriptors // 2)
-        if for_guests >= self.connections:
+        share = for_guests / self.rooms.connections
+        if share >= 1:
             return self
-        share = for_guests / self.connections
-        return replace(
-            self,
-            quiet=self.quiet.shrunk(share),
-            speaking=self.speaking.shrunk(share),
-            asking=self.asking.shrunk(share),
-            idle=self.idle.shrunk(share),
-            linking=self.linking.shrunk(share),
-            watching=self.watching.shrunk(share),
-            members=self.members.shrunk(share),
-        )
+        shrunk = {name: bound.shrunk(share) for name, bound in self.rooms.by_name.items()}
+        return replace(self, rooms=Rooms(**shrunk))
 
 
 BOUNDS = Bounds()
@@ -363,11 +361,12 @@ class Doors:
         self._counts = counts
         self._look = look
         self._streams = system.streams
-        self._bounds = bounds.within(raise_descriptors(bounds.connections + OTHER_DESCRIPTORS))
-        self._rooms: dict[str, Room[Guest]] = {name: Room(each) for name, each in self._bounds.rooms.items()}
+        self._bounds = bounds.within(raise_descriptors(bounds.rooms.connections + OTHER_DESCRIPTORS))
+        rooms = self._bounds.rooms
+        self._rooms: dict[str, Room[Guest]] = {name: Room(each) for name, each in rooms.by_name.items()}
         self._strangers_bodies: Room[_Body] = Room(self._bounds.body_bytes)
         self._members_bodies: Room[_Body] = Room(self._bounds.member_body_bytes)
-        self._tickets = Tickets(self._bounds.members.in_all, system.entropy)
+        self._tickets = Tickets(rooms.members.in_all, system.entropy)
         self._admitted: dict[bytes, dict[Guest, None]] = {}
         self._guests: dict[asyncio.Protocol, Guest] = {}
         self._handovers: set[asyncio.Task[None]] = set()
@@ -533,7 +532,7 @@ class Doors:
         inner = self._server()
         self._guests[inner] = guest
         door = _Door(guest, inner, lambda guest: self._left(guest, inner))
-        within_s = None if self._tls is None else self._bounds.speaking.within_s
+        within_s = None if self._tls is None else self._bounds.rooms.speaking.within_s
         try:
             await guest.stream.serve(door, self._tls, within_s)
         except OSError:  # TLS errors and a handshake timeout are OSErrors, too
@@ -623,14 +622,14 @@ class Doors:
         body.purse.leave(body)
 
     def _slow_bodies(self, now_s: float) -> Iterator[_Body]:
-        bounds = self._bounds
-        for purse, within_s, rate in (
-            (self._strangers_bodies, bounds.body_s, BODY_LEAST_BYTES_PER_S),
-            (self._members_bodies, bounds.member_body_s, MEMBER_BODY_LEAST_BYTES_PER_S),
+        for purse, rate in (
+            (self._strangers_bodies, BODY_LEAST_BYTES_PER_S),
+            (self._members_bodies, MEMBER_BODY_LEAST_BYTES_PER_S),
         ):
+            within_s = math.inf if purse.bound.within_s is None else purse.bound.within_s
             for body in purse:
                 lasts_s = now_s - body.begun_s
-                least = rate * (lasts_s - bounds.body_grace_s)
+                least = rate * (lasts_s - self._bounds.body_grace_s)
                 if not body.is_whole and (lasts_s >= within_s or body.size < least):
                     yield body
 

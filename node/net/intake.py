@@ -32,7 +32,7 @@ class Intake:
     def __init__(self, receive: Receive, counts: Counts, tap: Tap = SYSTEM.tap) -> None:
         self._receive = receive
         self._tap = tap
-        self._counts = counts
+        self.counts = counts
 
     async def take(self, frame: bytes | memoryview, back: Back) -> None:
         """Handles one frame; `back` is the way back to its sender.
@@ -43,7 +43,7 @@ class Intake:
         try:
             message = codec.decode(frame)
             self._tap("in", message)
-            self._counts.received[phase_of(message)] += len(frame)
+            self.counts.received[phase_of(message)] += len(frame)
             await self._receive(message, back)
         except TooEarly:
             raise
@@ -54,4 +54,4 @@ class Intake:
     def drop(self, why: str) -> None:
         """Counts and logs a dropped input."""
         log.debug("dropped", why=why)
-        self._counts.drop(why)
+        self.counts.drop(why)

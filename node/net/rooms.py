@@ -65,7 +65,20 @@ class Room(Generic[T]):
         self._entries[who] = _Entry(origin, weight, now_s)
         self._of_origin.setdefault(origin, OrderedDict())[who] = None
         self._weigh(origin, weight)
-        return self._too_many(who, origin)
+        gone: list[T] = []
+        while self._weight_of_origin[origin] > self.bound.per_origin:
+            oldest = next(iter(self._of_origin[origin]))
+            if oldest == who:
+                break
+            self.leave(oldest)
+            gone.append(oldest)
+        while self.weight > self.bound.in_all:
+            oldest = next(iter(self._entries))
+            if oldest == who:
+                break
+            self.leave(oldest)
+            gone.append(oldest)
+        return iter(gone)
 
     def leave(self, who: T) -> None:
         """Removes an entry if it is in the room."""
@@ -90,19 +103,3 @@ class Room(Generic[T]):
     def _weigh(self, origin: Hashable, weight: int) -> None:
         self.weight += weight
         self._weight_of_origin[origin] = self._weight_of_origin.get(origin, 0) + weight
-
-    def _too_many(self, newest: T, origin: Hashable) -> Iterator[T]:
-        gone: list[T] = []
-        while self._weight_of_origin[origin] > self.bound.per_origin:
-            oldest = next(iter(self._of_origin[origin]))
-            if oldest == newest:
-                break
-            self.leave(oldest)
-            gone.append(oldest)
-        while self.weight > self.bound.in_all:
-            oldest = next(iter(self._entries))
-            if oldest == newest:
-                break
-            self.leave(oldest)
-            gone.append(oldest)
-        return iter(gone)

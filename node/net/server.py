@@ -20,7 +20,6 @@ from node.net import versions
 from node.net.doors import BOUNDS, DOORS, Bounds, Doors, Guest
 from node.net.intake import Intake
 from node.net.tls import Tls
-from node.net.traffic import Counts
 from node.net.versions import UPGRADE_REQUIRED, Mixed
 from node.net.visits import Visits, new_websocket, ticket_of
 from node.system.streams import BoundAddress
@@ -57,7 +56,6 @@ class Server:
         intake: Intake,
         visits: Visits,
         mixed: Mixed,
-        counts: Counts,
         tls: Tls | None,
         is_member: Callable[[Key], bool],
         bounds: Bounds = BOUNDS,
@@ -67,10 +65,9 @@ class Server:
         """Creates the server; `start` opens it.
 
         Args:
-            intake: takes each frame.
+            intake: takes each frame, and counts what is dropped.
             visits: handles links.
             mixed: handles nodes of other versions.
-            counts: counts what is dropped.
             tls: None for connections without TLS.
             is_member: whether the holder of a proved key has a place that no stranger can take.
             bounds: the bounds of connections and bodies.
@@ -81,7 +78,6 @@ class Server:
         self._visits = visits
         self._mixed = mixed
         self._is_member = is_member
-        self._counts = counts
         self._tls = tls
         self._bounds = bounds
         self._system = system
@@ -94,12 +90,12 @@ class Server:
 
     async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
         """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
-        doors = Doors(self._counts, self._bounds, self._system, self._mixed.look)
+        counts = self._intake.counts
+        doors = Doors(counts, self._bounds, self._system, self._mixed.look)
         app = web.Application(client_max_size=MAX_FRAME_BYTES, middlewares=[_at(doors, self._intake.drop)])
         app.add_routes([web.get("/v1/link", self._link), web.post(BULK, self._bulk)])
         app.add_routes(routes)
         app[DOORS] = doors
-        counts = self._counts
 
         class Refusals(AbstractAccessLogger):
             """Counts requests that never reached a handler: garbage, wrong paths, bodies too large."""
@@ -152,7 +148,9 @@ class Server:
         if self._doors is not None:
             self._doors.close()
             await asyncio.sleep(0)  # an aborted connection is closed in the loop's next turn
-        _forget_handlers()
+        # aiohttp keeps the last 1,024 handlers of a process, each with its whole node; nothing public ends it
+        if (cache := getattr(web_app, "_cached_build_middleware", None)) is not None:
+            cache.cache_clear()
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
         self._check_open()
@@ -232,12 +230,6 @@ class Server:
         if ticket is not None and key is not None and self._is_member(key):
             self.doors.admit(guest, ticket)
         return key
-
-
-def _forget_handlers() -> None:
-    """Empties aiohttp's cache, which keeps the last 1,024 handlers of a process, each with its whole node."""
-    if (cache := getattr(web_app, "_cached_build_middleware", None)) is not None:  # no public name does it
-        cache.cache_clear()
 
 
 def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:

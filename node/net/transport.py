@@ -11,12 +11,12 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 
 from node.net.dialling import Dialler, Opened
-from node.net.doors import BOUNDS
+from node.net.doors import BOUNDS, MEMBER_BODY_BYTES
 from node.net.intake import Intake, Receive
 from node.net.link import AHEAD, BULK_TIMEOUT_S, LIMITS, Limits, Link
 from node.net.outbox import Budget
@@ -39,43 +39,50 @@ Unreachable = Callable[[str, str], Awaitable[None]]
 Reconnected = Callable[[str], Awaitable[None]]
 
 
+@dataclass(frozen=True)
+class Callbacks:
+    """What a transport tells its node, and what it asks it, at any time."""
+
+    receive: Receive
+    """Takes each incoming message and its way back. RemoteProtocolError drops the frame."""
+    unreachable: Unreachable
+    """Takes an endpoint whose link is down, and why."""
+    reconnected: Reconnected
+    """Takes an endpoint whose link broke and was opened again."""
+    warn: Callable[[str], None]
+    """Shows the owner a line about events that no message reports."""
+    is_member: Callable[[Key], bool]
+    """Whether the holder of a proved key has a place that no stranger can take."""
+    is_wanted: Callable[[Message], bool] = lambda _: False
+    """Whether the session of a message runs here."""
+    look: Look = nowhere
+    """Called when a node of another version or --tls has dialled: a named peer may be back."""
+    arriving: Arriving = ignored
+    """Takes a member whose bulk is on its way, and slow."""
+
+
 class Transport:
-    """A node's server and its links. If `receive` raises RemoteProtocolError, the frame is dropped."""
+    """A node's server and its links."""
 
     def __init__(
         self,
-        receive: Receive,
-        unreachable: Unreachable,
-        reconnected: Reconnected,
+        callbacks: Callbacks,
         heavy: bool,
         tls: Tls | None,
         key: NodeKey,
-        warn: Callable[[str], None],
-        is_member: Callable[[Key], bool],
-        is_wanted: Callable[[Message], bool] = lambda _: False,
         limits: Limits = LIMITS,
         system: System = SYSTEM,
-        look: Look = nowhere,
-        arriving: Arriving = ignored,
         bulk_s: float = BULK_TIMEOUT_S,
     ) -> None:
         """Creates the transport; `start` opens it.
 
         Args:
-            receive: takes each incoming message and its way back.
-            unreachable: takes an endpoint whose link is down, and why.
-            reconnected: takes an endpoint whose link broke and was opened again.
+            callbacks: the node that it serves.
             heavy: whether building a message takes more than a few milliseconds and therefore a thread.
             tls: None for links without TLS, whatever their addresses.
             key: this node's own; the node shows it when it dials and when it accepts a link.
-            warn: shows the owner a line about events that no message reports.
-            is_member: whether the holder of a proved key has a place that no stranger can take; may be called
-                at any time.
-            is_wanted: whether the session of a message runs here; may be called at any time.
             limits: the bounds of the links' queues.
             system: the computer on which it runs.
-            look: called when a node of another version or --tls has dialled: a named peer may be back.
-            arriving: takes a member whose bulk is on its way, and slow.
             bulk_s: the time limit for a bulk frame, here and to a peer.
         """
         self._heavy = heavy
@@ -88,9 +95,8 @@ class Transport:
         self.control_budget = Budget(limits.all_control_bytes, None)
         self.bulk_budget = Budget(limits.all_bulk_bytes, None)
         self.kept_budget = Budget(limits.all_kept_bytes, None)
-        self._unreachable = unreachable
-        self._reconnected = reconnected
-        self.is_wanted = is_wanted
+        self._callbacks = callbacks
+        self.is_wanted = callbacks.is_wanted
         self._links: dict[str, Link] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         """The tasks of all links, including links that are ending."""
@@ -98,12 +104,11 @@ class Transport:
         self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
         self.counts = Counts()
         self.uploads = Uploads()
-        self.intake = Intake(receive, self.counts, system.tap)
-        visits = Visits(key, self.intake, self.counts, system)
-        mixed = Mixed(warn, look)
-        bounds = replace(BOUNDS, member_body_s=bulk_s)
-        asked = (tls, is_member, bounds, system, arriving)
-        self._server = Server(self.intake, visits, mixed, self.counts, *asked)
+        self.intake = Intake(callbacks.receive, self.counts, system.tap)
+        visits, mixed = Visits(key, self.intake, system), Mixed(callbacks.warn, callbacks.look)
+        bounds = replace(BOUNDS, member_body_bytes=replace(MEMBER_BODY_BYTES, within_s=bulk_s))
+        is_member, arriving = callbacks.is_member, callbacks.arriving
+        self._server = Server(self.intake, visits, mixed, tls, is_member, bounds, system, arriving)
 
     async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
         """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
@@ -176,11 +181,11 @@ class Transport:
 
     async def lost(self, endpoint: str, why: str) -> None:
         """Reports that a link is down and could not be opened again."""
-        await self._unreachable(endpoint, why)
+        await self._callbacks.unreachable(endpoint, why)
 
     async def reconnected(self, endpoint: str) -> None:
         """Reports that a link broke and was opened again; the process at its far end may be a new one."""
-        await self._reconnected(endpoint)
+        await self._callbacks.reconnected(endpoint)
 
     def forget(self, endpoint: str, link: Link) -> None:
         """Forgets a link, so that the next message to its endpoint opens a new one."""

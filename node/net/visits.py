@@ -52,11 +52,10 @@ Said = tuple[bytes, str]
 class Visits:
     """The incoming links of a node. From the handshake on, a key identifies each end of a link."""
 
-    def __init__(self, key: NodeKey, intake: Intake, counts: Counts, system: System = SYSTEM) -> None:
+    def __init__(self, key: NodeKey, intake: Intake, system: System = SYSTEM) -> None:
         """`key` is this node's own; the node shows it to every dialler."""
         self._key = key
         self._intake = intake
-        self._counts = counts
         self._system = system
         self._budget = Budget(ALL_BACK_BYTES, None)
         self._visitors: dict[Key, Visitor] = {}
@@ -78,7 +77,7 @@ class Visits:
             return
         heard(key)
         ticket = doors.ticket(key)
-        visitor = self._visitors[key] = Visitor(ws, key, self._counts, self._budget, self._system.tap)
+        visitor = self._visitors[key] = Visitor(ws, key, self._intake.counts, self._budget, self._system.tap)
         try:
             visitor.say(handshake.ticket(ticket))
             await self._read(ws, visitor, partial(heard, key))
@@ -91,7 +90,7 @@ class Visits:
     def back_to(self, key: Key | None) -> Back:
         """Returns the way back for a POST beside a link: the open link of its key, else `Nowhere`."""
         visitor = self._visitors.get(key) if key is not None else None
-        return visitor or Nowhere(key, self._counts)
+        return visitor or Nowhere(key, self._intake.counts)
 
     async def _read(self, ws: web.WebSocketResponse, visitor: Visitor, heard: Callable[[], None]) -> None:
         """Handles incoming frames until the far side closes; numbers messages in their order."""

@@ -48,7 +48,12 @@ class Access:
         self.check_address(request)
         if request.headers.get("Sec-Fetch-Site", "none") not in _SAME:
             raise web.HTTPForbidden(text="asked by the page of another site\n")
-        if self.token is not None and not _equal(_bearer(request), self.token):
+        if self.token is None:
+            return
+        header = request.headers.get("Authorization", "")
+        given = header[len(_SCHEME) :] if header.startswith(_SCHEME) else ""
+        # Compares in constant time.
+        if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.token.encode()):
             raise web.HTTPUnauthorized(text="the token is needed\n", headers={"WWW-Authenticate": "Bearer"})
 
     def check_here(self, request: web.BaseRequest) -> None:
@@ -60,8 +65,9 @@ class Access:
         self.check(request)
         host, remote = _host(request.headers.get("Host", "")), request.remote or ""
         is_here = all(name and is_loopback(join_endpoint(name, 1)) for name in (host, remote))
-        is_direct = request.version >= HttpVersion11 and not any(map(_is_of_a_proxy, request.headers))
-        if not (is_here and is_direct):
+        names = [name.lower() for name in request.headers]
+        is_by_proxy = any(name in _PROXIES or name.startswith("x-forwarded") for name in names)
+        if not is_here or request.version < HttpVersion11 or is_by_proxy:
             raise web.HTTPForbidden(text="shown to the owner on this machine alone\n")
 
     def shown(self, token_file: Path | None, *, on_terminal: bool) -> str:
@@ -112,18 +118,3 @@ def _host(header: str) -> str:
     if header.startswith("["):
         return header[1:].partition("]")[0].lower()
     return header.partition(":")[0].lower()
-
-
-def _is_of_a_proxy(header: str) -> bool:
-    name = header.lower()
-    return name in _PROXIES or name.startswith("x-forwarded")
-
-
-def _bearer(request: web.BaseRequest) -> str:
-    header = request.headers.get("Authorization", "")
-    return header[len(_SCHEME) :] if header.startswith(_SCHEME) else ""
-
-
-def _equal(given: str, wanted: str) -> bool:
-    """Compares two tokens in constant time."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())

@@ -36,25 +36,18 @@ def missing_text(record: Record) -> str:
 
 
 def _outcome_text(record: Record) -> str:
+    missing = f", missing {missing_text(record)}" if record.missing else ""
     if record.reason is None:
+        failed = f" and {record.steps_failed} more failed{missing}" if record.steps_failed else ""
+        steps = f", {counted(record.steps, 'step')}{failed}" if record.steps else ""
         without = f", WITHOUT {', '.join(record.without)} (gone for good)" if record.without else ""
-        return f"aggregated with {record.participants} peers{_steps_text(record)}{without}"
+        return f"aggregated with {record.participants} peers{steps}{without}"
     if record.reason == Reason.ALL_SPENT:
         return "offered nothing: too few members have any privacy budget left"
     if record.reason == Reason.BUDGET_SPENT:
         return "offered nothing (the privacy budget is spent), followed the others"
-    missing = f", missing {missing_text(record)}" if record.missing else ""
     alone = f", {counted(record.alone, 'round')} alone in a row" if record.alone > 1 else ""
     return f"own update kept ({record.reason}{missing}){alone}"
-
-
-def _steps_text(record: Record) -> str:
-    """Returns the steps of a round that has several; "" for a round that is one sum of updates."""
-    if not record.steps:
-        return ""
-    missing = f", missing {missing_text(record)}" if record.missing else ""
-    failed = f" and {record.steps_failed} more failed{missing}" if record.steps_failed else ""
-    return f", {counted(record.steps, 'step')}{failed}"
 
 
 def summary_text(summary: Summary, own: OwnFigures = NONE_KNOWN) -> str:

@@ -87,27 +87,25 @@ def found_runs(paths: Sequence[Path]) -> list[Path]:
 
     Raises ConfigError if there is no run in one of them, or if there are more than MAX_RUNS.
     """
-    found = [run for path in paths for run in _runs_in(path)]
+    found: list[Path] = []
+    for path in paths:
+        try:
+            below = [path] if _has_run(path) else sorted(one for one in path.iterdir() if _has_run(one))
+        except OSError as error:
+            raise ConfigError(
+                f"{one_line(str(path))} cannot be read ({reason(error)}); give the --out folder of a node"
+            ) from error
+        if not below:
+            raise ConfigError(
+                f"{one_line(str(path))} holds no run: neither it nor a folder in it has {', '.join(_FILES)}; "
+                "give the --out folder of a node"
+            )
+        found += below
     if len(found) > MAX_RUNS:
         raise ConfigError(
             f"{len(found)} runs are given; allowed: at most {MAX_RUNS} side by side; name fewer"
         )
     return list(dict.fromkeys(found))
-
-
-def _runs_in(path: Path) -> list[Path]:
-    try:
-        below = [path] if _has_run(path) else sorted(one for one in path.iterdir() if _has_run(one))
-    except OSError as error:
-        raise ConfigError(
-            f"{one_line(str(path))} cannot be read ({reason(error)}); give the --out folder of a node"
-        ) from error
-    if not below:
-        raise ConfigError(
-            f"{one_line(str(path))} holds no run: neither it nor a folder in it has {', '.join(_FILES)}; "
-            "give the --out folder of a node"
-        )
-    return below
 
 
 def _has_run(path: Path) -> bool:

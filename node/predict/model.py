@@ -61,7 +61,8 @@ def open_model(path: Path) -> SavedModel:
         raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
     about = read_about(file)
     task, classes, row = read_kept_task(about["task"]), about.get("classes"), about.get("row")
-    if not _are_classes(classes) or not _is_shape(row):
+    is_count = classes is None or (type(classes) is int and 2 <= classes <= _MOST_CLASSES)  # None: numbers
+    if not is_count or not _is_shape(row):
         raise ConfigError(
             f"--model {shown(str(file))} does not say what its rows and classes are; take the file as a node "
             "wrote it"
@@ -76,36 +77,30 @@ def open_model(path: Path) -> SavedModel:
     return SavedModel(model.eval(), task, classes, tuple(row), about)
 
 
-def _are_classes(value: object) -> bool:
-    """Returns whether `value` is None (numeric targets) or a number of classes."""
-    return value is None or (type(value) is int and 2 <= value <= _MOST_CLASSES)
-
-
 def _is_shape(value: object) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(size) is int and size > 0 for size in value)
 
 
 def answer(saved: SavedModel, rows: GivenRows) -> torch.Tensor:
-    """Returns the outputs for rows (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1)."""
+    """Returns the outputs for rows (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1).
+
+    Raises ConfigError for outputs that fit neither classes nor numbers; see docs/models.md.
+    """
     try:
         with torch.inference_mode():
             outputs = torch.cat([saved.model(batch) for batch in rows.x.split(_AT_ONCE)])
     except Exception as error:  # a user's model may raise anything
         raise ConfigError(f"model {saved.task.model.cls} does not take these rows: {told(error)}") from error
-    _check_answer(saved, len(rows.x), tuple(outputs.shape))
-    return outputs
-
-
-def _check_answer(saved: SavedModel, count: int, shape: tuple[int, ...]) -> None:
-    """Raises ConfigError if `shape` fits neither classes nor numbers of `count` rows; see docs/models.md."""
+    count, shape, classes = len(rows.x), tuple(outputs.shape), saved.classes
     single = shape in {(count,), (count, 1)}
-    named = saved.classes is not None and len(shape) == 2 and shape[0] == count and shape[1] >= saved.classes
-    if not (named or (single and saved.classes in {None, 2})):
-        wanted = "one number" if saved.classes is None else f"{saved.classes} logits"
+    named = classes is not None and len(shape) == 2 and shape[0] == count and shape[1] >= classes
+    if not (named or (single and classes in {None, 2})):
+        wanted = "one number" if classes is None else f"{classes} logits"
         raise ConfigError(
             f"model {saved.task.model.cls} answers {shape} to {count} rows; allowed: {wanted} a row; the "
             "class is another one than it was"
         )
+    return outputs
 
 
 def figures(saved: SavedModel, outputs: torch.Tensor, targets: torch.Tensor) -> Evaluation:

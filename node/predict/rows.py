@@ -55,26 +55,20 @@ Read = tuple[NDArray[np.float32], NDArray | None]
 
 def _columns(path: Path, task: Task, row: tuple[int, ...]) -> Read:
     """Reads a table's feature and target columns; if these do not give a row, all columns are features."""
+    names = task.data.features
     try:
-        table = read_table(path, task.data.features, task.data.target)
+        table = read_table(path, names, task.data.target)
         if table.x.shape[1:] == row:
             return table.x, table.y
     except ConfigError:
         if task.data.target is None:
             raise
-    whole = _all_columns(path, task)
-    return whole, None
-
-
-def _all_columns(path: Path, task: Task) -> NDArray[np.float32]:
-    """Returns the task's features, or all columns; it reads the last one as if it were the target."""
-    names = task.data.features
-    if names is not None and len(names) > 1:
+    if names is not None and len(names) > 1:  # the last one is read as if it were the target
         table = read_table(path, names[:-1], names[-1])
     else:
         table = read_table(path, None, names[0] if names else None)
     last = table.y.astype(np.float32)[:, None]
-    return last if names is not None and len(names) == 1 else np.concatenate([table.x, last], 1)
+    return last if names is not None and len(names) == 1 else np.concatenate([table.x, last], 1), None
 
 
 def _npz(path: Path, task: Task) -> Read:

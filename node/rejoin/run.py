@@ -42,7 +42,9 @@ def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> No
             if not written:
                 print(_advice(out, known))
                 return
-            gone = _meant(written, known)
+            if NONE in written and len(set(written)) > 1:
+                raise ConfigError("--gone none withdraws all: give it without another --gone")
+            gone = frozenset(find(one, known) for one in written if one != NONE)
             if gone:
                 print("\n".join(["", _LOUD, "", *_outcome(known, gone)]), flush=True)
                 if not is_sure():
@@ -112,15 +114,6 @@ def _advice(out: Path, known: KnownElectors) -> str:
         f"{command(out)} --gone {name} ... would declare an elector gone for good: this node then makes "
         "models without it, with nodes whose owners declare the same; --help states the cost"
     )
-
-
-def _meant(written: Sequence[str], known: KnownElectors) -> frozenset[bytes]:
-    """Returns the electors that `written` names; nobody for "none". Raises ConfigError."""
-    if NONE not in written:
-        return frozenset(find(one, known) for one in written)
-    if len(set(written)) > 1:
-        raise ConfigError("--gone none withdraws all: give it without another --gone")
-    return frozenset()
 
 
 def _outcome(known: KnownElectors, gone: frozenset[bytes]) -> list[str]:

@@ -25,7 +25,17 @@ def write(folders: Sequence[Path], wanted: Mapping[str, Path], *, force: bool) -
     runs = found_runs(folders)
     files = dict(wanted) or {"--html": (runs[0] / NAME if len(runs) == 1 else Path(NAME))}
     for option, path in files.items():
-        _check_free(option, path, force=force)
+        try:
+            is_free = not path.exists() or (path.is_file() and (force or begins_with(path, _BEGINNING)))
+        except OSError as error:
+            raise ConfigError(
+                f"{option} {shown(str(path))} cannot be read: {reason(error)}; give another"
+            ) from error
+        if not is_free:
+            raise ConfigError(
+                f"{option} {shown(str(path))} exists and is no earlier report; give another, or --force to "
+                "replace it"
+            )
     made = {option: _made(option, runs) for option in files}
     for option, path in files.items():
         _write(option, path, made[option])
@@ -42,19 +52,6 @@ def _made(option: str, runs: Sequence[Path]) -> bytes:
     if option in TABLES:
         return TABLES[option](table(runs))
     return single_file([RunFolder(run).read() for run in runs], time.time()).encode()
-
-
-def _check_free(option: str, path: Path, *, force: bool) -> None:
-    try:
-        if not path.exists() or (path.is_file() and (force or begins_with(path, _BEGINNING))):
-            return
-    except OSError as error:
-        raise ConfigError(
-            f"{option} {shown(str(path))} cannot be read: {reason(error)}; give another"
-        ) from error
-    raise ConfigError(
-        f"{option} {shown(str(path))} exists and is no earlier report; give another, or --force to replace it"
-    )
 
 
 def _write(option: str, path: Path, content: bytes) -> None:

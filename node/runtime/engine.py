@@ -18,19 +18,20 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from mechanisms.mechanism import Mechanism, Memory
+from mechanisms.mechanism import Memory
 from node.net.link import BULK_TIMEOUT_S
 from node.net.tls import Tls
-from node.net.transport import Transport
+from node.net.transport import Callbacks, Transport
 from node.runtime import wall_clock
-from node.runtime.contributions.contribution import NO_TRAINING, Contribution, Training
-from node.runtime.contributions.loss_gate import NodeLossGate
+from node.runtime.contributions.contribution import NO_TRAINING, Training
+from node.runtime.contributions.learning import Learning
+from node.runtime.contributions.loss_gate import make_loss_gate
 from node.runtime.contributions.weighting import WRONG_WEIGHTS
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.meter import Meter
 from node.runtime.notices import Notices, fatal_text
 from node.runtime.plan import Plan
-from node.runtime.privacy.group_guarantees import withstands
+from node.runtime.privacy.group_guarantees import Withstands, withstands
 from node.runtime.privacy.spent_before import behind_text
 from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import End, Stopping, given_up, others_count_on
@@ -115,22 +116,21 @@ class Engine:
         plan: Plan,
         node: Node,
         state: State,
-        trainer: Learner,
-        mechanism: Mechanism,
-        contribution: Contribution,
-        loss_gate: NodeLossGate,
+        learning: Learning[Learner],
         folder: Folder,
         observer: Observer,
         tls: Tls,
         tracker: KnownTracker,
         key: NodeKey,
+        sums: Withstands,
         system: System = SYSTEM,
         own: OwnBook | None = None,
         lone: LoneTraining | None = None,
     ) -> None:
         """`key` is this node's own; the node shows it when it dials and when it accepts a link.
 
-        `own` keeps the figures of its rows. `lone` trains a model of these rows alone; None: no such model.
+        `sums`: what they withstand in the expected group, before the first one forms. `own` keeps the figures
+        of its rows. `lone` trains a model of these rows alone; None: no such model.
         """
         self.own = own or OwnBook()
         self._lone = lone
@@ -142,16 +142,15 @@ class Engine:
         self._plan = plan
         self._node = node
         self._state = state
-        self._contribution = contribution
-        self._sums = withstands(plan.aggregation, plan.expected, plan.honest)
+        self._contribution = learning.contribution(state)
+        self._sums = sums
         self._tracker = tracker
         self._observer = observer
         self._history = RoundHistory(
             plan=plan,
             state=state,
-            trainer=trainer,
-            mechanism=mechanism,
-            loss_gate=loss_gate,
+            learning=learning,
+            loss_gate=make_loss_gate(plan.task, learning.trainer, state),
             folder=folder,
             observer=observer,
             clock=system.clock,
@@ -160,21 +159,18 @@ class Engine:
         named = node.addresses.named
         self._notices = Notices(node.picture(), plan.parameters, plan.nicknames, folder.path, named)
         self._shell = Shell(node, self._send, self._perform, heavy, node.is_light, system.clock, self._look)
-        self.transport = Transport(
+        callbacks = Callbacks(
             receive=self._shell.receive,
             unreachable=self._shell.unreachable,
             reconnected=self._shell.reconnected,
-            heavy=heavy,
-            tls=tls,
-            key=key,
             warn=self._warn,
             is_member=node.is_member,
             is_wanted=node.runs,
-            system=system,
             look=partial(self._shell.feed, node.look_again, lambda: True),
             arriving=self._arriving,
-            bulk_s=max(BULK_TIMEOUT_S, node.bulk_s),
         )
+        bulk_s = max(BULK_TIMEOUT_S, node.bulk_s)
+        self.transport = Transport(callbacks, heavy, tls, key, system=system, bulk_s=bulk_s)
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._told_of_upload = False
@@ -192,10 +188,9 @@ class Engine:
             plan=plan,
             node=node,
             state=state,
-            mechanism=mechanism,
+            mechanism=learning.mechanism,
             shell=self._shell,
             meter=self._meter,
-            counts=self.transport.counts,
             out=folder.path,
             own=self.own,
         )
@@ -407,7 +402,7 @@ class Engine:
             self._told_of_upload = False
         elif isinstance(outcome, Failed) and measured is not None and not self._told_of_upload:
             others, rate = measured
-            section, dimension = self._plan.aggregation, self._state.dimension
+            section, dimension = self._plan.task.aggregation, self._state.dimension
             text = slow_upload_text(section, dimension, others + 1, rate)
             if text is not None:
                 self._told_of_upload = True
@@ -449,9 +444,11 @@ class Engine:
             case Notice() | Waiting() | Strike() | TakenIn():
                 self._tell(self._notices.of(action, self._node.picture()))
             case LedgerBehind():
-                raise UserError(behind_text(action, self._plan.task))
-            case Fatal() | WrongTracker():
-                raise ConfigError(self._fatal_text(action))
+                raise UserError(behind_text(action, self._plan.task.task.name))
+            case WrongTracker(endpoint, text):
+                raise ConfigError(self._tracker.changed(endpoint, text))
+            case Fatal():
+                raise ConfigError(fatal_text(action, self._plan.parameters))
             case Closed():
                 self._closed.set()
         return []
@@ -495,11 +492,6 @@ class Engine:
         """Tells the machine that somebody set this computer's clock, or that it slept."""
         await self._shell.feed(lambda _: self._node.clock(offset_s, asleep_s), light=lambda: True)
 
-    def _fatal_text(self, action: Fatal | WrongTracker) -> str:
-        if isinstance(action, WrongTracker):
-            return self._tracker.changed(action.endpoint, action.text)
-        return fatal_text(action, self._plan.parameters)
-
     @property
     def _now_ms(self) -> int:
         return int(self._shell.clock.now() * 1000)
@@ -523,7 +515,11 @@ class Engine:
             raise UserError("the base that a certificate builds on is gone")
         following = await self._aside(self._contribution.following, before, vector, action)
         if following is None:
-            return await self._refuse_weights(action)
+            # All members of the group keep the base; the sum does not show which of them lied.
+            self._warn(WRONG_WEIGHTS)
+            if isinstance(action, Completed):
+                await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
+            return self._node.adopted(self._state.base, self._shell.clock.now())
         line = action.line or FIRST
         members = len(action.contributors)
         generation, identity = before.generation + 1, parameters_hash(self._plan.parameters)
@@ -533,17 +529,11 @@ class Engine:
         ended = self._ending(action, following.swarm) if isinstance(action, Completed) else self._node.round
         return await self._take_base(base, following.vector, kept, following.memory, line, action, ended)
 
-    async def _refuse_weights(self, action: Completed | Healed) -> list[Action]:
-        """Keeps the base, as all members of the group do; the sum does not show which member lied."""
-        self._warn(WRONG_WEIGHTS)
-        if isinstance(action, Completed):
-            await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
-        return self._node.adopted(self._state.base, self._shell.clock.now())
-
     def _tell_of(self, group: Group) -> None:
         """Reports what the sums withstand if the group has another size than the last one."""
         if len(group.readys) != self._sums.members:
-            self._sums = withstands(self._plan.aggregation, len(group.readys), self._plan.honest)
+            task = self._plan.task
+            self._sums = withstands(task.aggregation, len(group.readys), task.privacy.honest)
             self._observer.handle(GroupResized(self._sums))
 
     async def _take_base(

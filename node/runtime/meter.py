@@ -15,7 +15,7 @@ class Meter:
     """Books time to the phase in which it was spent, and takes bytes from the transport's totals."""
 
     def __init__(self, counts: Counts, clock: Clock = CLOCK) -> None:
-        self._counts = counts
+        self.counts = counts
         self._now = clock.monotonic
         self._phase = "idle"
         self._since = self._now()
@@ -23,8 +23,8 @@ class Meter:
 
     def begin(self) -> None:
         """Starts a round."""
-        self._sent = Counter(self._counts.sent)
-        self._received = Counter(self._counts.received)
+        self._sent = Counter(self.counts.sent)
+        self._received = Counter(self.counts.received)
         self._seconds: Counter[str] = Counter()
         self._since = self._now()
         self.clipped = 0
@@ -38,12 +38,12 @@ class Meter:
     @property
     def sent(self) -> Counter[str]:
         """Bytes sent in this round, by phase."""
-        return self._counts.sent - self._sent
+        return self.counts.sent - self._sent
 
     @property
     def received(self) -> Counter[str]:
         """Bytes received in this round, by phase."""
-        return self._counts.received - self._received
+        return self.counts.received - self._received
 
     @property
     def spent_s(self) -> dict[str, float]:

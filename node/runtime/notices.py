@@ -165,9 +165,13 @@ def _of_swarm(kind: Note, text: str) -> Noticed:
 def notice_text(notice: Notice, parameters: str, name: str = "") -> str:
     """Returns a notice in words. `parameters` are this node's own; `name` is its owner's of a key in it."""
     who, text = notice.who, notice.text
+    key = name or f"key {text}"
     match notice.kind:
-        case Note.JOINED | Note.LEFT:
-            return _coming_or_going_text(notice, name)
+        case Note.JOINED:
+            return f"{who} is here ({key})"
+        case Note.LEFT:
+            why = parting_words(notice.parting)
+            return f"{who} has left{f': {why}' if why else ''} ({key})"
         case Note.LOST:
             return f"{who} is gone: {text or 'fell silent'}"
         case Note.COORDINATOR:
@@ -189,15 +193,6 @@ def notice_text(notice: Notice, parameters: str, name: str = "") -> str:
             return f"{who} is in another swarm: {describe_difference(parameters, text)}"
         case _:
             return text
-
-
-def _coming_or_going_text(notice: Notice, name: str) -> str:
-    """Returns who is here or has left, why, and whose key that is."""
-    key = name or f"key {notice.text}"
-    if notice.kind is Note.JOINED:
-        return f"{notice.who} is here ({key})"
-    why = parting_words(notice.parting)
-    return f"{notice.who} has left{f': {why}' if why else ''} ({key})"
 
 
 def parting_words(parting: Parting | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from node.storage.nicknames import NO_NICKNAMES, Nicknames
-from node.task.sections import AggregationSection, StepPlan
+from node.task.sections import StepPlan, Task
 from protocol.wire.messages import Base
 
 
@@ -16,30 +16,28 @@ def last_step(plan: StepPlan, rounds: int | None) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """A node's run, its task and its names."""
+    """A node's task, how far it goes with it, and its owner's names."""
 
+    task: Task
+    parameters: str
+    """The canonical text that all members share."""
+    accuracy_of: str
     rounds: int
     """The rounds of the run, as people count them."""
     sums: int
     """The agreed sums of the run: it is over once the node's base is that of the last one."""
     tries: int
     """After so many rounds alone in a row the node gives up."""
-    task: str
-    key: str
-    accuracy_of: str
-    parameters: str
-    """The canonical text that all members share."""
-    aggregation: AggregationSection
-    expected: int
-    """The expected number of members of a group, before the first group forms."""
     waits: bool = False
     """Whether the owner has it wait for the first group: it gives up without one."""
-    report_every: int | None = None
-    """The steps in a round, each of which is one sum; None: each round is one sum of updates."""
-    honest: int | None = None
-    """How many of a node's others are taken to be honest where members share noise; None: they share none."""
     nicknames: Nicknames = NO_NICKNAMES
     """The owner's names of keys."""
+
+    @property
+    def report_every(self) -> int | None:
+        """The steps in a round, each of which is one sum; None: each round is one sum of updates."""
+        steps = self.task.step_plan
+        return None if steps is None else steps.report_every
 
     def over(self, base: Base) -> bool:
         """Returns whether the run is over with this base."""

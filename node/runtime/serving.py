@@ -48,7 +48,10 @@ class Serving:
 
     def ask(self, to: str, request: Request) -> None:
         """Queues a request from `to`. Counts and drops a repeated request and one beyond the bound."""
-        peer, what = request.sender, _what(request)
+        peer = request.sender
+        what: tuple[bytes, ...] = (request.sid,)  # equal for repeated requests
+        if isinstance(request, PieceRequest):
+            what = (*what, request.of, request.index.to_bytes(4, "big"))
         waiting = self._waiting.setdefault(peer, {})
         if what in waiting:
             self._counts.drop("asked for twice, and not answered yet")
@@ -94,13 +97,6 @@ class Serving:
         if isinstance(message, BasePiece | Sum | TotalPiece):
             return replace(message, payload=bytes(message.payload))
         return message
-
-
-def _what(request: Request) -> tuple[bytes, ...]:
-    """Returns the identity of the requested item, equal for repeated requests."""
-    if isinstance(request, CertificateRequest):
-        return (request.sid,)
-    return (request.sid, request.of, request.index.to_bytes(4, "big"))
 
 
 def answer(state: State, request: CertificateRequest | PieceRequest) -> Message | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mechanisms.mechanism import Mechanism
-from node.net.traffic import Counts
 from node.runtime.meter import Meter
 from node.runtime.plan import Plan
 from node.runtime.record.own_figures import OwnBook
@@ -50,7 +49,6 @@ class Inspector:
     mechanism: Mechanism
     shell: Shell
     meter: Meter
-    counts: Counts
     out: Path
     """The node's folder."""
     own: OwnBook = field(default_factory=OwnBook)
@@ -96,7 +94,7 @@ class Inspector:
     def _now(self) -> Snapshot:
         status = self.node.status
         return Snapshot(
-            task=self.plan.task,
+            task=self.plan.task.task.name,
             round=self.plan.round(self.state.base),
             rounds=self.plan.rounds,
             phase=status.phase,

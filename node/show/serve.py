@@ -46,13 +46,9 @@ async def _serve(runs: Sequence[RunFolder], listener: socket.socket, url: str, *
     print(f"page: {url}\nCtrl-C ends it", flush=True)
     if open_browser:
         await asyncio.to_thread(webbrowser.open, url)
-    await _told_to_end()
-    await asyncio.gather(*(page.close() for page in {first, *pages}))
-    await runner.cleanup()
-
-
-async def _told_to_end() -> None:
     told, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told.set)
     await told.wait()
+    await asyncio.gather(*(page.close() for page in {first, *pages}))
+    await runner.cleanup()

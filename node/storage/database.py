@@ -99,8 +99,13 @@ class Database:
         (tables,) = self._connection.execute("select count(*) from sqlite_master").fetchone()
         if not tables:
             raise ConfigError(_lost(self._path, "is empty"))
+        if version > _VERSION:
+            raise ConfigError(
+                f"{self._path} was made by a newer version of murmuration (its form is {version}, this one "
+                f"knows up to {_VERSION}): install that version, or name another --out"
+            )
         if version not in (*_TAKEN_OVER, _VERSION):
-            raise ConfigError(_other_version(self._path, version))
+            raise ConfigError(f"{self._path} was made by another version of murmuration: name another --out")
         (found,) = self._connection.execute("pragma quick_check(1)").fetchone()
         if found != "ok":
             raise ConfigError(_lost(self._path, "is damaged"))
@@ -204,12 +209,3 @@ def _lost(path: Path, what: str) -> str:
         f"{path} {what}, and it knows what was spent: put the newest copy back, or give another --out "
         "(docs/operating.md, Backup)"
     )
-
-
-def _other_version(path: Path, version: int) -> str:
-    if version > _VERSION:
-        return (
-            f"{path} was made by a newer version of murmuration (its form is {version}, this one knows up to "
-            f"{_VERSION}): install that version, or name another --out"
-        )
-    return f"{path} was made by another version of murmuration: name another --out"

@@ -48,19 +48,25 @@ def read_nicknames(path: Path) -> Nicknames:
     Raises ConfigError for a file that cannot be read or is too large, and for a wrong line.
     """
     named: dict[Key, str] = {}
+    file = f"--names {shown(str(path))}"
     for number, line in enumerate(_text(path).splitlines(), 1):
         written = line.partition("#")[0].strip()
         if not written:
             continue
-        key, name = _entry(written, f"--names {shown(str(path))}, line {number}")
+        name, _, digits = (part.strip() for part in written.rpartition("="))
+        key, refused = parse_key(digits.strip('"')), f"{file}, line {number}: {shown(written)}"
+        if key is None or not name.isprintable() or not 1 <= len(name) <= LONGEST_NAME:
+            raise ConfigError(
+                f"{refused} is refused; allowed: NAME = KEY, with a name of 1 to {LONGEST_NAME} "
+                "printable characters and the 64 hex digits of a public key, # for comments"
+            )
         if key in named or name in named.values():
             raise ConfigError(
-                f"--names {shown(str(path))}, line {number}: {shown(written)} names a key or uses a name for "
-                "the second time; give each key one name of its own"
+                f"{refused} names a key or uses a name for the second time; give each key one name of its own"
             )
         named[key] = name
     if len(named) > MOST_NAMES:
-        raise ConfigError(f"--names {shown(str(path))} has {len(named)} names; allowed: at most {MOST_NAMES}")
+        raise ConfigError(f"{file} has {len(named)} names; allowed: at most {MOST_NAMES}")
     return Nicknames(named)
 
 
@@ -75,15 +81,3 @@ def _text(path: Path) -> str:
     if len(content) > _MOST_BYTES:
         raise ConfigError(f"--names {shown(str(path))} is refused: more than {_MOST_BYTES >> 20} MiB")
     return text
-
-
-def _entry(written: str, place: str) -> tuple[Key, str]:
-    """Returns (key, name) of a line; raises ConfigError if it is none."""
-    name, _, digits = (part.strip() for part in written.rpartition("="))
-    key = parse_key(digits.strip('"'))
-    if key is None or not name.isprintable() or not 1 <= len(name) <= LONGEST_NAME:
-        raise ConfigError(
-            f"{place}: {shown(written)} is refused; allowed: NAME = KEY, with a name of 1 to {LONGEST_NAME} "
-            "printable characters and the 64 hex digits of a public key, # for comments"
-        )
-    return key, name

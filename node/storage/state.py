@@ -24,11 +24,10 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import groupby
 from pathlib import Path
-from types import MappingProxyType
 from typing import Concatenate, ParamSpec, TypeVar
 
 import msgpack
@@ -83,6 +82,17 @@ T = TypeVar("T")
 KEPT_SESSIONS = 2
 _SPLIT, _BY_ROW = "split", "row"
 """The fact that marks a folder whose rows were always split each by itself; older folders lack it."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """To whom a folder belongs: the task, the hash of the parameters that its members share, and a key."""
+
+    task: str
+    parameters: bytes
+    key: Key
+    formerly: Mapping[bytes, str] = field(default_factory=dict)
+    """The parameters that an older folder may have, each with what to do."""
 
 
 @dataclass(frozen=True)
@@ -182,23 +192,20 @@ class State:
     def __init__(
         self,
         folder: Path,
-        task: str,
-        parameters: bytes,
+        owner: Owner,
         initial: Floats,
-        key: Key,
         spending: SpendFile | None,
-        formerly: Mapping[bytes, str] = MappingProxyType({}),
         disk: Disk = DISK,
         terms: Terms | None = None,
     ) -> None:
         """Opens the state, or creates it with `initial` as the first base.
 
-        `spending` is the second record of the key's charges; None if nothing is ever charged. `formerly`:
-        parameters that an older folder may have, each with what to do. `terms`: what this run's charges are
-        sized for; charges that an earlier version made in this folder, with the same parameters, get these
-        terms. None: charges have no terms. Raises ConfigError for a folder of another task or key.
+        `spending` is the second record of the key's charges; None if nothing is ever charged. `terms`: what
+        this run's charges are sized for; charges that an earlier version made in this folder, with the same
+        parameters, get these terms. None: charges have no terms. Raises ConfigError for another's folder.
         """
         self.dimension = len(initial)
+        self.owner = owner
         self._lock = threading.RLock()
         self._spending = spending
         self._terms = terms
@@ -207,19 +214,21 @@ class State:
         self._parts: dict[Sid, PieceFile] = {}
         self._unfinished: set[str] = set()
         """Names of part files of no kept session, as they were when the last round ended."""
-        first = _first_facts(task, parameters, initial, key)
+        first = _first_facts(owner, initial)
         if not (folder / STATE).exists():
             create_database(folder / STATE, first, disk)
         self._database = Database(folder / STATE, disk)
         try:
             if self._database.is_older:
-                self._take_over(folder, key, first)
-            self._check(folder, task, parameters, key, formerly)
+                self._take_over(folder, owner.key, first)
+            self._check(folder, owner)
             self._files = VectorFiles(folder / "vectors", disk)
             self._certificates.mkdir(mode=OWNERS_FOLDER, exist_ok=True)
             sync(folder, disk)  # both folders' names: no file in them is on disk before
             self._load(initial)
-            self._mark_split()
+            if self._database.fact(_SPLIT) is None and not _has_begun(self._database.fact, self.offers):
+                with self._database.step():  # nothing was learned: the rows are split as in a new folder
+                    self._database.set_facts(**{_SPLIT: _BY_ROW})
             self.recovered = self._reconcile()
             self._tidy(self._certificate_files())
         except BaseException:
@@ -248,21 +257,17 @@ class State:
             raise ConfigError(_other_key(folder, named, key))
         self._database.upgrade({**anchored, "key": key, "epoch": 0})
 
-    def _check(
-        self, folder: Path, task: str, parameters: bytes, key: Key, formerly: Mapping[bytes, str]
-    ) -> None:
-        theirs = str(self._database.fact("task"))
-        if theirs != task:
-            raise ConfigError(f"--out {folder} holds task '{theirs}', not '{task}': name another folder")
-        owner = self._blob("key")
-        if owner != key:
-            raise ConfigError(_other_key(folder, owner.hex(), key))
-        found = self._blob("parameters")
-        if found != parameters:
+    def _check(self, folder: Path, owner: Owner) -> None:
+        task, key, parameters = str(self._database.fact("task")), self._blob("key"), self._blob("parameters")
+        if task != owner.task:
+            raise ConfigError(f"--out {folder} holds task '{task}', not '{owner.task}': name another folder")
+        if key != owner.key:
+            raise ConfigError(_other_key(folder, key.hex(), owner.key))
+        if parameters != owner.parameters:
             remedy = "name another folder, or start with the same --set and task file as before"
             raise ConfigError(
-                f"--out {folder} was made with other parameters of task '{task}': "
-                f"{formerly.get(found, remedy)}"
+                f"--out {folder} was made with other parameters of task '{owner.task}': "
+                f"{owner.formerly.get(parameters, remedy)}"
             )
 
     def _load(self, initial: Floats) -> None:
@@ -300,12 +305,6 @@ class State:
             for key, evidence in self._database.rows("select key, evidence from banned")
             if isinstance(key, bytes) and isinstance(evidence, bytes)
         }
-
-    def _mark_split(self) -> None:
-        """Marks an older folder in which nothing was learned: its rows are split as in a new folder."""
-        if self._database.fact(_SPLIT) is None and not _has_begun(self._database.fact, self.offers):
-            with self._database.step():
-                self._database.set_facts(**{_SPLIT: _BY_ROW})
 
     def _count(self, charges: Iterable[Charge]) -> None:
         """Counts charges that are in the ledger on disk, or in the spend file."""
@@ -611,8 +610,9 @@ class State:
         parts = (vote.group, vote.proof, vote.release)
         frames = [None if part is None else codec.encode(part).join() for part in parts]
         on = self._file_of(vote.group.base) if vote.group is not None and vote.group.readys else None
-        if vote.parts:
-            self._sync_parts(vote.sid)
+        if vote.parts:  # this node's own sum: a vote that lacks it would stay bound, for nobody else has it
+            for path in (self._certificates / _parts_name(vote.sid), self._certificates):
+                sync(path, self._disk)
         with self._database.step() as connection:
             row = (vote.sid, vote.anchor, *frames, on)
             connection.execute("insert or replace into vote values (?, ?, ?, ?, ?, ?)", row)
@@ -670,7 +670,12 @@ class State:
                 self._database.set_facts(gone=None)
                 connection.execute("delete from vote where anchor < ?", (base.anchor,))
             if kept is not None:
-                self._insert(connection, base.sid, base.generation, kept)
+                group, certificate = (codec.encode(part).join() for part in (kept.group, kept.certificate))
+                row = (base.sid, base.generation, group, _packed(kept.base), certificate)
+                connection.execute("insert or replace into session values (?, ?, ?, ?, ?)", row)
+                connection.execute(
+                    "delete from session where number <= ?", (base.generation - KEPT_SESSIONS,)
+                )
         if base.anchor != self.base.anchor:
             self.gone = frozenset()
             self.votes = {sid: vote for sid, vote in self.votes.items() if vote.anchor >= base.anchor}
@@ -744,11 +749,6 @@ class State:
         for sid, of_session in groupby(parts, lambda part: part.sid):
             self._parts_of(sid).add(of_session)
 
-    def _sync_parts(self, sid: Sid) -> None:
-        """Puts this node's own sum on disk: a vote that lacks it would stay bound, for nobody else has it."""
-        for path in (self._certificates / _parts_name(sid), self._certificates):
-            sync(path, self._disk)
-
     @_alone
     def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
         """Returns a stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none."""
@@ -761,15 +761,6 @@ class State:
 
     def _parts_of(self, sid: Sid) -> PieceFile:
         return self._parts.setdefault(sid, PieceFile(self._certificates / _parts_name(sid)))
-
-    def _insert(self, connection: object, sid: Sid, number: int, kept: Kept) -> None:
-        group = codec.encode(kept.group).join()
-        certificate = codec.encode(kept.certificate).join()
-        row = (sid, number, group, _packed(kept.base), certificate)
-        with_row = "insert or replace into session values (?, ?, ?, ?, ?)"
-        connection.execute(with_row, row)  # type: ignore[attr-defined]
-        old = "delete from session where number <= ?"
-        connection.execute(old, (number - KEPT_SESSIONS,))  # type: ignore[attr-defined]
 
     def _load_sessions(self) -> dict[Sid, Kept]:
         sessions: dict[Sid, Kept] = {}
@@ -787,21 +778,18 @@ class State:
         return {charged.key: charged for charged in kept if isinstance(charged, Charged)}
 
     def _load_votes(self) -> dict[Sid, OpenVote]:
+        votes: dict[Sid, OpenVote] = {}
         rows = self._database.rows("select sid, anchor, frame, proof, release from vote order by sid")
-        votes = (self._vote_of(*row) for row in rows)
-        return {vote.sid: vote for vote in votes}
-
-    def _vote_of(self, *row: object) -> OpenVote:
-        sid, anchor, *frames = row
-        parts = [None if frame is None else codec.decode(_bytes(frame)) for frame in frames]
-        match parts:
-            case [Group() as group, Certificate() as own, None]:
-                kept = self._own_sum(own.sums[0])
-                return OpenVote(_bytes(sid), int(str(anchor)), group, own, parts=kept)
-            case [Group() as group, ResultCertificate() as proof, Release() as release]:
-                return OpenVote(_bytes(sid), int(str(anchor)), group, proof, release)
-            case _:
-                return OpenVote(_bytes(sid), int(str(anchor)))
+        for key, stored, *frames in rows:
+            sid, anchor = _bytes(key), int(str(stored))
+            match [None if frame is None else codec.decode(_bytes(frame)) for frame in frames]:
+                case [Group() as group, Certificate() as own, None]:
+                    votes[sid] = OpenVote(sid, anchor, group, own, parts=self._own_sum(own.sums[0]))
+                case [Group() as group, ResultCertificate() as proof, Release() as release]:
+                    votes[sid] = OpenVote(sid, anchor, group, proof, release)
+                case _:
+                    votes[sid] = OpenVote(sid, anchor)
+        return votes
 
     def _own_sum(self, header: Sum) -> tuple[Sum, ...]:
         """Returns all pieces of this node's sum; empty if one is missing."""
@@ -848,13 +836,18 @@ def _parts_name(sid: Sid) -> str:
     return f"{sid.hex()}.parts"
 
 
-def _first_facts(task: str, parameters: bytes, initial: Floats, key: Key) -> dict[str, Fact]:
+def _first_facts(owner: Owner, initial: Floats) -> dict[str, Fact]:
     """Returns the facts of a new database: the initial model is the base, and nothing is spent."""
-    base = Base(0, base_digest(parameters, 0, initial), 0, NO_SID)
-    owner: dict[str, Fact] = {"task": task, "parameters": parameters, "key": key, "epoch": 0}
+    base = Base(0, base_digest(owner.parameters, 0, initial), 0, NO_SID)
+    whose: dict[str, Fact] = {
+        "task": owner.task,
+        "parameters": owner.parameters,
+        "key": owner.key,
+        "epoch": 0,
+    }
     base_facts: dict[str, Fact] = {"base": _packed(base), "base_file": VectorFiles.name_of(initial)}
     nothing: dict[str, Fact] = dict.fromkeys(("spent", "fresh", "previous", "previous_file"))
-    return {**owner, **base_facts, **nothing, "round": 0, _SPLIT: _BY_ROW}
+    return {**whose, **base_facts, **nothing, "round": 0, _SPLIT: _BY_ROW}
 
 
 def splits_as_before(folder: Path) -> bool:

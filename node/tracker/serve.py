@@ -13,7 +13,7 @@ from node.cli.sigint import begun
 from node.net.listening import endpoint_of, listen
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
-from node.net.transport import Transport
+from node.net.transport import Callbacks, Transport
 from node.observe.access import Access, access_of, kept_token, new_token
 from node.observe.health import health, missing_unless_ending
 from node.observe.log_observer import KEY_DIGITS, log_notice
@@ -101,17 +101,8 @@ async def live(
         print(f"warning: {text}", flush=True)
         log.warning("warning", text=text)
 
-    transport = Transport(
-        receive=shell.receive,
-        unreachable=shell.unreachable,
-        reconnected=shell.reconnected,
-        heavy=False,
-        tls=tls,
-        key=key,
-        warn=warn,
-        is_member=tracker.is_member,
-        system=system,
-    )
+    callbacks = Callbacks(shell.receive, shell.unreachable, shell.reconnected, warn, tracker.is_member)
+    transport = Transport(callbacks, heavy=False, tls=tls, key=key, system=system)
     about = _about(options, key, endpoint, len(allow or ()))
     clock = partial(_set, shell, tracker)
     source = TrackerViewSource(tracker, shell, transport.counts, key.public.hex(), about)

@@ -239,9 +239,10 @@ def _member_node(
 def _mechanism_and_plan(prepared: Prepared) -> tuple[DistributedDP, StepPlan]:
     """Return the mechanism and the plan of a node. Raises ValueError if its noise is not shared."""
     plan = prepared.options.task.step_plan
-    if plan is None or not isinstance(prepared.mechanism, DistributedDP):
+    mechanism = prepared.learning.mechanism
+    if plan is None or not isinstance(mechanism, DistributedDP):
         raise ValueError("an audited task has steps with shared noise")
-    return prepared.mechanism, plan
+    return mechanism, plan
 
 
 class _TensorWise(StepTrainer):
@@ -282,7 +283,8 @@ def _plant(prepared: Prepared, fault: Fault, place: int, words: Words, known: di
     def contribution(state: State) -> Contribution:
         return Colluder(Steps(state, trainer, mechanism, NoMetric()), known)
 
-    return replace(prepared, trainer=trainer, contribution=contribution)
+    learning = replace(prepared.learning, trainer=trainer, contribution=contribution)
+    return replace(prepared, learning=learning)
 
 
 def _residuals(

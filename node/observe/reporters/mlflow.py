@@ -23,7 +23,11 @@ class MLflow:
 
     def __init__(self, folder: Path, run: str, task: str) -> None:
         self._client = MlflowClient(folder.absolute().as_uri())
-        self._run = self._earlier(run, task) or self._new(run, task)
+        experiment = self._client.get_experiment_by_name(task)
+        number = self._client.create_experiment(task) if experiment is None else experiment.experiment_id
+        earlier = self._client.search_runs([number], f"tags.`{_NAME}` = '{run}'", max_results=1)
+        found = earlier[0] if earlier else self._client.create_run(number, run_name=run)
+        self._run = str(found.info.run_id)
 
     def describe(self, lines: Mapping[str, str]) -> None:
         """Writes the lines as tags, which a node that resumes may change."""
@@ -43,17 +47,3 @@ class MLflow:
 
     def close(self) -> None:
         """Does nothing: each point is in its file already."""
-
-    def _earlier(self, run: str, task: str) -> str | None:
-        experiment = self._client.get_experiment_by_name(task)
-        if experiment is None:
-            return None
-        found = self._client.search_runs(
-            [experiment.experiment_id], f"tags.`{_NAME}` = '{run}'", max_results=1
-        )
-        return str(found[0].info.run_id) if found else None
-
-    def _new(self, run: str, task: str) -> str:
-        experiment = self._client.get_experiment_by_name(task)
-        number = self._client.create_experiment(task) if experiment is None else experiment.experiment_id
-        return str(self._client.create_run(number, run_name=run).info.run_id)

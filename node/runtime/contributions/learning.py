@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from torch import nn
 
@@ -34,7 +35,7 @@ from node.task.sections import MOST_CONFUSED, Task
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
 from node.training.step_trainer import StepTrainer
-from node.training.trainer import Shapes, Trainer, make_trainer, shapes
+from node.training.trainer import Learner, Shapes, Trainer, make_trainer, shapes
 from protocol.wire.limits import MAX_MEMBERS
 
 
@@ -57,14 +58,18 @@ def design(task: Task, dataset: Dataset) -> Design:
     return Design(model, named, mechanism)
 
 
-@dataclass(frozen=True)
-class Learning:
-    """A node's trainer, and the vectors that it and its groups handle."""
+L_co = TypeVar("L_co", bound=Learner, covariant=True)
 
-    trainer: Trainer
+
+@dataclass(frozen=True)
+class Learning(Generic[L_co]):
+    """A node's trainer and mechanism, and what it and its groups handle of them."""
+
+    trainer: L_co
+    mechanism: Mechanism
+    spends_for: str
+    """The name under which the key's spend file books this node's charges (node.storage.spend_file)."""
     contribution: Callable[[State], Contribution]
-    dimension: int
-    """The words of a base."""
     offered: int
     """The words of an offer."""
     bound: float | None
@@ -82,7 +87,7 @@ def make_learning(
     seed: int,
     mechanism: Mechanism,
     system: System = SYSTEM,
-) -> Learning:
+) -> Learning[Trainer]:
     """Prepares a node's learning; raises ConfigError."""
     entropy = system.entropy
     if isinstance(mechanism, DistributedDP):
@@ -90,13 +95,13 @@ def make_learning(
     bound = offer_bound(task, mechanism)
     trainer = make_trainer(task, model, dataset, seed, mechanism.gradient, system)
     weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
-    size = len(trainer.vector())
     metric = make_swarm_metric(task, trainer, dataset, mechanism, bound, entropy)
     return Learning(
         trainer=trainer,
+        mechanism=mechanism,
+        spends_for=task.task.name,
         contribution=lambda state: Updates(state, trainer, mechanism, weighting, metric, entropy),
-        dimension=size,
-        offered=size + weighting.slots + metric.slots,
+        offered=len(trainer.vector()) + weighting.slots + metric.slots,
         bound=bound,
         computed=_computed(mechanism),
         words={**weighting.words, **swarm_metric_words(task, mechanism)},
@@ -176,7 +181,7 @@ def _computed(mechanism: Mechanism) -> Mapping[str, float]:
 
 def _steps(
     task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: DistributedDP, entropy: Entropy
-) -> Learning:
+) -> Learning[Trainer]:
     shared, plan = mechanism.shared, task.step_plan
     if plan is None:
         raise ValueError("a task with shared noise has a plan of its steps")
@@ -184,8 +189,9 @@ def _steps(
     metric = make_swarm_metric(task, trainer, dataset, mechanism, None, entropy)
     return Learning(
         trainer=trainer,
+        mechanism=mechanism,
+        spends_for=task.task.name,
         contribution=lambda state: Steps(state, trainer, mechanism, metric),
-        dimension=len(trainer.vector()),
         offered=shared.size + metric.slots,
         bound=None,
         computed={

@@ -68,7 +68,11 @@ class Updates:
             if not covers_offers(self._mechanism):
                 raise
             fresh = np.zeros(state.dimension, np.float32) if state.fresh is None else state.fresh
-            training = Training(None, error.seconds, True, warning=_no_progress(own, error))
+            warning = (
+                f"this node's training of round {own} gave values that are not finite, and counts as no "
+                f"progress; the others are not told; {error.remedy}, and look for huge values in the data"
+            )
+            training = Training(None, error.seconds, True, warning=warning)
         state.trained(fresh, (*state.pending, *self._mechanism.per_training))
         return training
 
@@ -129,11 +133,3 @@ class Updates:
         self.receipt = replace(self.receipt, memory=offered)
         swarm = self._metric.read(before, counts, members)
         return Following(np.add(vector, mean, out=mean), memory, swarm)  # in place, without another copy
-
-
-def _no_progress(own: int, diverged: Diverged) -> str:
-    """Returns the owner's line; the others see a round like any other."""
-    return (
-        f"this node's training of round {own} gave values that are not finite, and counts as no progress; "
-        f"the others are not told; {diverged.remedy}, and look for huge values in the data"
-    )

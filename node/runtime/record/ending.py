@@ -112,7 +112,9 @@ def exit_status(
     Raises UserError if it `must_aggregate` and no round was aggregated; Alone if it ended for want of others.
     """
     kept = f"after round {round} of {plan.rounds}{': what was agreed is kept' if round else ''}"
-    again = f"{_first_of(other_versions)}start the same command line again when the others are there"
+    likewise = f" ({counted(len(other_versions) - 1, 'more peer')} likewise)" if other_versions[1:] else ""
+    version = f"{other_versions[0]}{likewise}; " if other_versions else ""
+    again = f"{version}start the same command line again when the others are there"
     match end:
         case End.DONE | End.SPENT if must_aggregate and not aggregated:
             raise UserError(
@@ -135,17 +137,9 @@ def exit_status(
             )
             raise Alone(end, nobody, kept, "copy the model of a node that has it")
         case End.DESERTED:
-            refused = f"every connection was refused for {plan.aggregation.group_timeout_s:g} s"
+            refused = f"every connection was refused for {plan.task.aggregation.group_timeout_s:g} s"
             gone = f"nobody of this swarm is there any more: {refused}; it has ended, or is down"
             raise Alone(end, gone, kept, again)
-
-
-def _first_of(other_versions: Sequence[str]) -> str:
-    """Returns the reason that some peers are of another version, with what to do; empty if none is."""
-    if not other_versions:
-        return ""
-    first, *more = other_versions
-    return f"{first} ({counted(len(more), 'more peer')} likewise); " if more else f"{first}; "
 
 
 class Stopping:

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
 from node.runtime.contributions.contribution import Training
+from node.runtime.contributions.learning import Learning
 from node.runtime.contributions.loss_gate import NodeLossGate, Refused
 from node.runtime.meter import Meter
 from node.runtime.plan import Plan
@@ -72,8 +72,7 @@ class RoundHistory:
         self,
         plan: Plan,
         state: State,
-        trainer: Learner,
-        mechanism: Mechanism,
+        learning: Learning[Learner],
         loss_gate: NodeLossGate,
         folder: Folder,
         observer: Observer,
@@ -84,8 +83,8 @@ class RoundHistory:
         self._now = clock.monotonic
         self._plan = plan
         self._state = state
-        self._trainer = trainer
-        self._mechanism = mechanism
+        self._trainer = learning.trainer
+        self._mechanism = learning.mechanism
         self._loss_gate = loss_gate
         self._folder = folder
         self._observer = observer
@@ -255,8 +254,8 @@ def run_summary(
         bytes_received=earlier.bytes_received + counts.received.total(),
         seconds=earlier.s + seconds,
         accuracy_of=plan.accuracy_of,
-        task=plan.task,
-        key=plan.key,
+        task=plan.task.task.name,
+        key=state.owner.key.hex(),
         finished=finished,
         offers=state.offers,
         dropped=dict(counts.dropped),

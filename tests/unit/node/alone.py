@@ -10,11 +10,10 @@ from node.data.dataset import load_dataset
 from node.net.tls import make_tls
 from node.observe.lines import JsonOutput
 from node.options import parse_arguments
-from node.runtime.contributions.loss_gate import make_loss_gate
 from node.runtime.engine import Engine
 from node.runtime.known_tracker import KnownTracker
-from node.runtime.plan import Plan
-from node.storage.state import State
+from node.runtime.privacy.group_guarantees import withstands
+from node.storage.state import Owner, State
 from node.task.shared_noise_keys import DISTRIBUTED
 from protocol.actions import Completed, OpenVote, Spend, Vote
 from protocol.crypto.node_key import NodeKey
@@ -46,52 +45,38 @@ class Alone:
         self.prepared = prepared(mechanism, *overrides)
         options = self.prepared.options
         self.rows = len(load_dataset(options.task, options.data, options.shard).train_y)
-        self.mechanism = self.prepared.mechanism
-        self.parameters = parameters_hash(self.prepared.parameters)
+        self.learning, plan = self.prepared.learning, self.prepared.plan
+        self.mechanism = self.learning.mechanism
+        self.parameters = parameters_hash(plan.parameters)
         key = NodeKey(SEED)
-        initial = self.prepared.trainer.vector()
-        self.state = State(folder, "digits", self.parameters, initial, key.public, None)
+        initial = self.learning.trainer.vector()
+        self.state = State(folder, Owner("digits", self.parameters, key.public), initial, None)
         node = Node(
             settings(
                 key,
-                parameters=self.prepared.parameters,
-                dimension=self.prepared.dimension,
-                offered=self.prepared.offered,
+                parameters=plan.parameters,
+                dimension=self.state.dimension,
+                offered=self.learning.offered,
                 leave_out=options.task.aggregation.leave_out_rounds,
             ),
             self.state.node_state,
             self.state.past,
             bytes(32),
         )
-        steps = options.task.step_plan
-        rounds = 5 if steps is None else 2
-        sums = rounds if steps is None else self.prepared.sums
-        plan = Plan(
-            rounds=rounds,
-            sums=sums,
-            tries=sums,
-            task="digits",
-            key=key.public.hex(),
-            accuracy_of="test",
-            parameters=self.prepared.parameters,
-            aggregation=options.task.aggregation,
-            expected=3,
-            report_every=None if steps is None else steps.report_every,
-        )
+        if options.task.step_plan is None:
+            plan = replace(plan, rounds=5, sums=5, tries=5)
         self.folder, self.said = folder, io.StringIO()
         self.peer = Engine(
             plan=plan,
             node=node,
             state=self.state,
-            trainer=self.prepared.trainer,
-            mechanism=self.mechanism,
-            contribution=self.prepared.contribution(self.state),
-            loss_gate=make_loss_gate(options.task, self.prepared.trainer, self.state),
+            learning=self.learning,
             folder=self.prepared.folder(folder),
             observer=JsonOutput(self.said),
             tls=make_tls(key, "auto", HERE, node.addresses.may_answer),
             tracker=KnownTracker(None, folder / "tracker.pub"),
             key=key,
+            sums=withstands(options.task.aggregation, 3, options.task.privacy.honest),
         )
 
     def base(self, generation, vector):
@@ -110,7 +95,7 @@ def ended(node, mean, members=3, contributors=None, session=b"s" * 32):
 def words(node, value, weight=None):
     """Returns a session's mean: `value` everywhere, followed by the mean weight if there is one."""
     vector = np.full(node.state.dimension, value, np.float32)
-    return vector if weight is None else np.append(vector, np.float32(weight * node.prepared.bound))
+    return vector if weight is None else np.append(vector, np.float32(weight * node.learning.bound))
 
 
 def sid(number):

@@ -15,7 +15,7 @@ from node.net.intake import Intake
 from node.net.link import LIMITS
 from node.net.server import Server
 from node.net.tls import make_tls
-from node.net.transport import Transport
+from node.net.transport import Callbacks, Transport
 from node.net.versions import SUBPROTOCOL, Mixed
 from node.net.visits import Visits
 from protocol.crypto.node_key import NodeKey
@@ -47,7 +47,7 @@ def anybody(_):
 def a_server(receive, counts, tls=None, bounds=BOUNDS, is_member=anybody, key=ONE):
     """Runs the incoming side alone."""
     intake = Intake(receive, counts)
-    return Server(intake, Visits(key, intake, counts), Mixed(print), counts, tls, is_member, bounds)
+    return Server(intake, Visits(key, intake), Mixed(print), tls, is_member, bounds)
 
 
 class End:
@@ -69,14 +69,8 @@ class End:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
         context = make_tls(key, tls, self.endpoint, lambda _: self.expected) if tls else None
-        told = (self._receive, self._unreachable, self._reconnected)
-        more = {
-            "warn": self.warnings.append,
-            "is_member": is_member,
-            "limits": limits,
-            "is_wanted": is_wanted,
-        }
-        self.transport = Transport(*told, heavy, tls=context, key=key, **more)
+        told = (self._receive, self._unreachable, self._reconnected, self.warnings.append)
+        self.transport = Transport(Callbacks(*told, is_member, is_wanted), heavy, context, key, limits)
 
     async def _receive(self, message, back):
         if self.refuses and (error := self.refuses.pop(0)) is not None:
@@ -245,5 +239,5 @@ def tls_of(key, choice="on", endpoint="127.0.0.1:1"):
 
 def deaf(tls=None):
     """Returns a transport that hears nobody, for routes of its own."""
-    told = (nothing, nothing, nothing)
-    return Transport(*told, heavy=False, tls=tls, key=ONE, warn=nothing, is_member=anybody)
+    told = (nothing, nothing, nothing, nothing)
+    return Transport(Callbacks(*told, is_member=anybody), heavy=False, tls=tls, key=ONE)

@@ -89,7 +89,7 @@ def agrees(node, summary):
     assert summary.base_digest == state.base.digest.hex()
     assert not told or told[-1].base_digest == summary.base_digest
     model = load_file(node.folder / "model.safetensors")
-    tensors = node.prepared.trainer.tensors(state.base_vector)
+    tensors = node.learning.trainer.tensors(state.base_vector)
     assert model.keys() == tensors.keys()
     assert all(np.array_equal(model[name], tensors[name]) for name in model)
 

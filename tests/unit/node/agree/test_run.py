@@ -51,7 +51,7 @@ def test_what_init_writes_tells_ranges_and_no_mean(owner):
     text = Path("ward.toml").read_text()
     assert "# - ranges of numbers and dates, outward to one digit" in text
     assert "#   python -m node.agree FILE.toml" in text
-    assert prepare(options()).dimension > 0, "it can be learned with as it is"
+    assert prepare(options()).learning.offered > 0, "it can be learned with as it is"
 
 
 def test_an_update_is_the_sums_beside_what_was_there_with_noise_anew_for_every_try():
@@ -73,18 +73,19 @@ def test_an_update_is_the_sums_beside_what_was_there_with_noise_anew_for_every_t
 
 def test_the_own_file_is_read_as_cells_say_and_peers_need_not_know(owner):
     def sums(prepared):
-        return prepared.trainer.train(prepared.trainer.vector(), 1, threading.Event()).vector.tolist()
+        trainer = prepared.learning.trainer
+        return trainer.train(trainer.vector(), 1, threading.Event()).vector.tolist()
 
     exact = ("--set", "privacy.mechanism=none")
     as_all = prepare_agreement(options(*exact))
     Path("ward.csv").write_text(re.sub(r"2026-01-(\d\d)", r"\1/01/2026", ward(400)))
     own = prepare_agreement(options(*exact, "--cells", "dates=day-first"))
-    assert (sums(own), own.parameters) == (sums(as_all), as_all.parameters)
+    assert (sums(own), own.plan.parameters) == (sums(as_all), as_all.plan.parameters)
 
 
 def test_it_is_over_with_the_first_base_that_is_agreed_on(owner):
     prepared = prepare_agreement(options("--rounds", "7"))
-    assert (prepared.sums, prepared.tries) == (1, 7), "so many rounds without an agreement end it"
+    assert (prepared.plan.sums, prepared.plan.tries) == (1, 7), "so many rounds without an agreement end it"
 
 
 @pytest.mark.parametrize(
@@ -92,33 +93,35 @@ def test_it_is_over_with_the_first_base_that_is_agreed_on(owner):
 )
 def test_peers_of_an_agreement_must_have_the_whole_task_in_common(owner, change):
     mine, theirs = prepare_agreement(options()), prepare_agreement(options("--set", change))
-    assert change.partition("=")[0] in describe_difference(mine.parameters, theirs.parameters)
+    assert change.partition("=")[0] in describe_difference(mine.plan.parameters, theirs.plan.parameters)
 
 
 def test_what_peers_of_an_agreement_need_not_have_in_common_is_no_parameter(owner):
     mine = prepare_agreement(options())
-    assert mine.parameters == prepare_agreement(options("--set", "train.threads=1")).parameters
-    assert json.loads(mine.parameters) != json.loads(prepare(options()).parameters), "and none that learns"
+    assert mine.plan.parameters == prepare_agreement(options("--set", "train.threads=1")).plan.parameters
+    assert json.loads(mine.plan.parameters) != json.loads(prepare(options()).plan.parameters), (
+        "and none that learns"
+    )
     for change in ("agreement.leave_out_missing=true", "agreement.classes=['moved']"):
         theirs = prepare_agreement(options("--set", change))
-        told_difference = describe_difference(mine.parameters, theirs.parameters)
+        told_difference = describe_difference(mine.plan.parameters, theirs.plan.parameters)
         assert told_difference.startswith(f"{change.partition('=')[0]} is absent here and ")
-    told_of = json.loads(mine.parameters)["agreement"]
+    told_of = json.loads(mine.plan.parameters)["agreement"]
     assert not {"leave_out_missing", "classes"} & set(told_of), "peers of before have no such keys"
 
 
 def test_budget_noise_and_bound_are_those_of_the_share(owner):
     private = prepare_agreement(options("--set", "privacy.epsilon=4", "--set", "agreement.share=0.25"))
-    assert private.mechanism.guarantee.epsilon == 1.0
-    assert private.bound >= private.mechanism.bound > 1
-    assert (private.sums, private.rounds) == (1, 1)
+    assert private.learning.mechanism.guarantee.epsilon == 1.0
+    assert private.learning.bound >= private.learning.mechanism.bound > 1
+    assert (private.plan.sums, private.plan.rounds) == (1, 1)
     plain = prepare_agreement(options("--set", "privacy.mechanism=none"))
-    assert plain.bound == 1.0
-    assert plain.mechanism.guarantee is None
+    assert plain.learning.bound == 1.0
+    assert plain.learning.mechanism.guarantee is None
     weighted = ("aggregation.weighting=samples", "aggregation.sample_cap=10", "privacy.mechanism=none")
     sets = [part for one in weighted for part in ("--set", one)]
     prepared = prepare_agreement(options(*sets))
-    assert prepared.offered == prepared.dimension, "sums are not weighed"
+    assert prepared.learning.offered == len(prepared.learning.trainer.vector()), "sums are not weighed"
 
 
 def test_with_shared_noise_each_peer_s_sums_have_noise_of_their_own(owner):
@@ -126,10 +129,10 @@ def test_with_shared_noise_each_peer_s_sums_have_noise_of_their_own(owner):
     assert init.main([*argv, "--out", "shared.toml"]) == 0
     shared = parse_arguments(["--task", "shared.toml", *ROWS])
     prepared = prepare_agreement(shared)
-    assert prepared.mechanism.guarantee.epsilon == pytest.approx(0.4)
-    assert prepared.mechanism.guarantee.honest is None
+    assert prepared.learning.mechanism.guarantee.epsilon == pytest.approx(0.4)
+    assert prepared.learning.mechanism.guarantee.honest is None
     assert prepared.options.task.step_plan is None, "it is one round, not a run of steps"
-    assert '"honest":2' in prepared.parameters, "all agree on the whole task"
+    assert '"honest":2' in prepared.plan.parameters, "all agree on the whole task"
 
 
 def test_a_lacking_column_needs_more_records_than_noise(owner):
@@ -140,13 +143,13 @@ def test_a_lacking_column_needs_more_records_than_noise(owner):
     assert "has no column 'smoker'" in told(prepare_agreement, options())
     prepared = prepare_agreement(options(*leaving))
     without_noise = prepare_agreement(options("--set", "privacy.mechanism=none", *leaving))
-    assert prepared.dimension == without_noise.dimension
+    assert prepared.learning.offered == without_noise.learning.offered
     quiet = ("--set", "privacy.epsilon=0.01", *leaving)
     line = told(prepare_agreement, options(*quiet))
     words = "agreement.records = 10000 is refused with agreement.leave_out_missing: noise could"
     assert line.startswith(words)
     least = line.partition("allowed: ")[2].split()[0]
-    assert prepare_agreement(options("--set", f"agreement.records={least}", *quiet)).dimension
+    assert prepare_agreement(options("--set", f"agreement.records={least}", *quiet)).learning.offered
 
 
 def test_the_command_writes_what_it_says_into_the_task(owner):
@@ -159,12 +162,12 @@ def test_the_command_writes_what_it_says_into_the_task(owner):
 
 def test_how_precise_the_sums_will_be_is_said_before_anything_is_spent(owner):
     said = {
-        epsilon: prepare_agreement(options("--set", f"privacy.epsilon={epsilon}")).notes["precision"]
+        epsilon: prepare_agreement(options("--set", f"privacy.epsilon={epsilon}")).about.notes["precision"]
         for epsilon in (1, 200)
     }
     assert re.fullmatch(r"each sum is off by about \d+ rows, which drowns 3 peers of 400 rows: .*", said[1])
     assert re.fullmatch(r"each sum is off by about \d rows", said[200])
-    assert "precision" not in prepare_agreement(options("--set", "privacy.mechanism=none")).notes
+    assert "precision" not in prepare_agreement(options("--set", "privacy.mechanism=none")).about.notes
 
 
 def test_all_named_peers_are_waited_for_but_those_that_all_leave_out(owner):

@@ -28,16 +28,16 @@ def began(tmp_path):
 
 def test_a_run_of_before_goes_on_as_it_began(began):
     prepared = prepare(parse_arguments(began))
-    assert "160 to train on, 40 held back" in prepared.data, "exactly a fifth, by label"
-    assert prepared.notes["split"].startswith("split of before: the bound for a row does not cover it; ")
+    assert "160 to train on, 40 held back" in prepared.about.data, "exactly a fifth, by label"
+    assert prepared.about.notes["split"].startswith("split of before: the bound for a row does not cover it;")
     plain = prepare(parse_arguments([*began, "--set=privacy.mechanism=none"]))
-    assert plain.notes["split"].startswith("split of before, as this folder began; another --out")
-    assert plain.data == prepared.data
+    assert plain.about.notes["split"].startswith("split of before, as this folder began; another --out")
+    assert plain.about.data == prepared.about.data
 
 
 def test_a_new_folder_and_parts_of_common_data_have_nothing_to_say(began, tmp_path):
     options = parse_arguments([*began, f"--out={tmp_path / 'new'}"])
-    assert "split" not in prepare(options).notes
+    assert "split" not in prepare(options).about.notes
     before = load_dataset(options.task, options.data, None, Split.BEFORE)
     assert len(before.test_y) == 40
     shared = [one for one in began if not one.startswith("--data")]

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from node.net import doors
-from node.net.doors import ROOMS, STEP_BYTES, Bounds, raise_descriptors
+from node.net.doors import BODY_BYTES, MEMBER_BODY_BYTES, ROOMS, STEP_BYTES, Bounds, Rooms, raise_descriptors
 from node.net.rooms import Bound
 from node.net.traffic import Counts
 from node.net.versions import SUBPROTOCOL
@@ -31,6 +31,10 @@ SOON_S = 0.05
 FEW = Bound(2, 2, 60.0)
 """Tests of numbers have no time limits that could expire; tests of times have no full rooms."""
 PATIENT = Bounds(sweep_s=0.01)
+
+
+def patient(**rooms):
+    return replace(PATIENT, rooms=Rooms(**rooms))
 
 
 def turn():
@@ -146,7 +150,7 @@ STAYS_IN = {
 
 @pytest.mark.parametrize("room", STAYS_IN)
 async def test_at_the_limit_the_oldest_goes_and_the_newest_is_served(room):
-    async with served(replace(PATIENT, **{room: FEW})) as here:
+    async with served(patient(**{room: FEW})) as here:
         guests = [await here.enter(room, count, STAYS_IN[room]) for count in (1, 2, 2)]
         await closed(guests[0][0])
         assert here.at(room) == 2
@@ -158,7 +162,7 @@ async def test_at_the_limit_the_oldest_goes_and_the_newest_is_served(room):
 
 
 async def test_addresses_are_counted_apart():
-    async with served(replace(PATIENT, quiet=Bound(3, 1, 60.0))) as here:
+    async with served(patient(quiet=Bound(3, 1, 60.0))) as here:
         first, _ = await here.enter("quiet", 1)
         other, _ = await here.enter("quiet", 2, host="127.0.0.2")
         await here.connect()
@@ -170,7 +174,7 @@ async def test_addresses_are_counted_apart():
 
 
 async def test_no_stranger_takes_the_place_of_one_who_has_proved_a_key():
-    bounds = replace(PATIENT, **dict.fromkeys(("quiet", "speaking", "asking", "idle", "linking"), FEW))
+    bounds = patient(**dict.fromkeys(("quiet", "speaking", "asking", "idle", "linking"), FEW))
     async with served(bounds) as here, ClientSession() as client:
         where = f"http://127.0.0.1:{here.address[1]}/v1/link"
         ws = await client.ws_connect(where, protocols=(SUBPROTOCOL,))
@@ -190,7 +194,7 @@ async def test_no_stranger_takes_the_place_of_one_who_has_proved_a_key():
 
 
 async def test_one_key_has_only_so_many_connections():
-    async with served(replace(PATIENT, members=Bound(8, 2))) as here:
+    async with served(patient(members=Bound(8, 2))) as here:
         guests = []
         for key in (b"one", b"one", b"other", b"one"):
             reader, _ = await here.enter("linking", 1, STAYS_IN["linking"])
@@ -202,7 +206,7 @@ async def test_one_key_has_only_so_many_connections():
 
 async def test_without_descriptors_the_oldest_silent_one_goes_and_the_newest_is_served():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    async with served(replace(PATIENT, quiet=Bound(99, 99, 60.0))) as here:
+    async with served(patient(quiet=Bound(99, 99, 60.0))) as here:
         clients = [socket.create_connection(here.address) for _ in range(4)]
         clients[-1].sendall(get("/hello"))
         free = os.dup(0)
@@ -243,13 +247,14 @@ def test_a_node_raises_its_own_limit_of_descriptors():
 
 @pytest.mark.parametrize("room", STAYS_IN)
 async def test_who_does_not_go_on_is_closed(room):
-    async with served(replace(PATIENT, **{room: Bound(9, 9, SOON_S)})) as here:
+    async with served(patient(**{room: Bound(9, 9, SOON_S)})) as here:
         reader, _ = await here.connect(STAYS_IN[room])
         await closed(reader)
         assert dict(here.counts.dropped) == {f"{ROOMS[room]}: closed, for its time was over": 1}
 
 
-SHORT = {"body_s": SOON_S, "member_body_s": SOON_S}
+SHORT_BODY = replace(BODY_BYTES, within_s=SOON_S)
+SHORT = {"body_bytes": SHORT_BODY, "member_body_bytes": replace(MEMBER_BODY_BYTES, within_s=SOON_S)}
 
 
 @pytest.mark.parametrize("bounds", [SHORT, {"body_grace_s": SOON_S}], ids=["time", "rate"])
@@ -266,7 +271,7 @@ async def test_a_slow_body_is_closed_also_a_member_s(bounds):
 
 
 async def test_a_body_that_is_here_is_not_slow_however_long_it_is_used():
-    async with served(replace(PATIENT, body_s=SOON_S)) as here:
+    async with served(replace(PATIENT, body_bytes=SHORT_BODY)) as here:
         here.used.clear()
         reader, _ = await here.connect(head(len(FRAME)) + FRAME)
         await here.got.get()
@@ -277,7 +282,7 @@ async def test_a_body_that_is_here_is_not_slow_however_long_it_is_used():
 
 
 async def test_a_member_may_be_silent():
-    bounds = replace(PATIENT, **dict.fromkeys(("asking", "idle"), Bound(9, 9, SOON_S)))
+    bounds = patient(**dict.fromkeys(("asking", "idle"), Bound(9, 9, SOON_S)))
     async with served(bounds) as here:
         member, writer = await here.connect(head(len(FRAME), here.ticket()) + FRAME)
         await member.readuntil(b"\r\n\r\n")
@@ -289,7 +294,7 @@ async def test_a_member_may_be_silent():
 
 
 async def test_nobody_is_late_for_what_this_node_was_late():
-    async with served(replace(PATIENT, quiet=Bound(9, 9, 10 * SOON_S))) as here:
+    async with served(patient(quiet=Bound(9, 9, 10 * SOON_S))) as here:
         reader, writer = await here.enter("quiet", 1)
         time.sleep(20 * SOON_S)  # noqa: ASYNC251 - the loop stands still: that is what this is about
         for _ in range(20):
@@ -313,7 +318,7 @@ async def test_what_is_announced_and_does_not_come_takes_no_memory():
 
 
 async def test_at_the_limit_of_bytes_the_body_that_was_silent_for_longest_goes():
-    async with served(replace(PATIENT, body_bytes=Bound(6 * STEP_BYTES, 6 * STEP_BYTES))) as here:
+    async with served(replace(PATIENT, body_bytes=Bound(6 * STEP_BYTES, 6 * STEP_BYTES, 30.0))) as here:
         first, first_writer = await here.enter("body_bytes", STEP_BYTES, head(10**6) + bytes(10))
         second, _ = await here.enter("body_bytes", 2 * STEP_BYTES, head(10**6) + bytes(10))
         first_writer.write(bytes(2 * STEP_BYTES))
@@ -426,7 +431,7 @@ async def test_a_ticket_lets_in_until_its_link_has_ended():
 
 
 async def test_under_tls_silence_and_garbage_are_closed_too():
-    bounds = replace(PATIENT, quiet=Bound(9, 9, SOON_S), speaking=Bound(9, 9, SOON_S))
+    bounds = patient(quiet=Bound(9, 9, SOON_S), speaking=Bound(9, 9, SOON_S))
     async with served(bounds, TLS) as here:
         silent, _ = await here.connect()
         slow, _ = await here.connect(b"\x16\x03\x01")
@@ -438,7 +443,7 @@ async def test_under_tls_silence_and_garbage_are_closed_too():
 
 
 async def test_under_tls_the_newest_handshake_is_served():
-    async with served(replace(PATIENT, speaking=FEW), TLS) as here:
+    async with served(patient(speaking=FEW), TLS) as here:
         slow = [await here.connect(b"\x16\x03\x01") for _ in range(4)]
         await closed(slow[0][0])
         where, ssl = f"https://127.0.0.1:{here.address[1]}/hello", TLS.dialling("127.0.0.1:1")
@@ -451,7 +456,7 @@ async def test_when_a_flood_is_over_memory_is_given_back(monkeypatch):
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(doors, "FLOOD", 3)
     monkeypatch.setattr(doors, "give_back", lambda: give_back() or loop.call_soon_threadsafe(given.set))
-    async with served(replace(PATIENT, quiet=FEW)) as here:
+    async with served(patient(quiet=FEW)) as here:
         for _ in range(3):
             assert not given.is_set()
             _, writer = await here.enter("quiet", 1)

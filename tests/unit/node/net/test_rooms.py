@@ -71,14 +71,14 @@ def test_a_ticket_is_worth_something_until_it_is_forgotten_and_there_are_only_so
 
 
 def test_few_descriptors_shrink_every_room_and_leave_nobody_out():
-    assert BOUNDS.within(BOUNDS.connections + OTHER_DESCRIPTORS) is BOUNDS
+    assert BOUNDS.within(BOUNDS.rooms.connections + OTHER_DESCRIPTORS) is BOUNDS
     few = BOUNDS.within(1024)
-    assert few.connections <= 512
+    assert few.rooms.connections <= 512
     for name in ROOMS:
-        bound = getattr(few, name)
+        bound = getattr(few.rooms, name)
         assert 1 <= bound.per_origin <= bound.in_all
-        assert bound.within_s == getattr(BOUNDS, name).within_s
-    assert BOUNDS.within(4).members.in_all == 1
+        assert bound.within_s == getattr(BOUNDS.rooms, name).within_s
+    assert BOUNDS.within(4).rooms.members.in_all == 1
 
 
 def test_who_has_a_network_of_addresses_counts_as_one():
@@ -98,12 +98,12 @@ def test_the_table_of_bounds_is_what_is_kept():
     never = {None: "never"}
     rooms = [
         (bound.in_all, bound.per_origin, never.get(bound.within_s, f"{bound.within_s or 0:g} s"))
-        for bound in BOUNDS.rooms.values()
+        for bound in BOUNDS.rooms.by_name.values()
     ]
     after = f"kB/s after {BOUNDS.body_grace_s:g} s"
     bulk = "twice what all bulk of a step takes at `aggregation.least_rate`, and the time of its step"
     ends = [
-        f"{BOUNDS.body_s:g} s, or slower than {BODY_LEAST_BYTES_PER_S // 1024} {after}",
+        f"{BOUNDS.body_bytes.within_s:g} s, or slower than {BODY_LEAST_BYTES_PER_S // 1024} {after}",
         f"{bulk}; or slower than {MEMBER_BODY_LEAST_BYTES_PER_S // 1000} {after}",
     ]
     bodies = [
@@ -114,4 +114,4 @@ def test_the_table_of_bounds_is_what_is_kept():
     accepted = re.search(r"(\d+) connections a second .* and (\d+) at once", part)
     assert accepted
     assert [float(number) for number in accepted.groups()] == [BOUNDS.accepts_per_s, BOUNDS.accepts_saved]
-    assert f"{BOUNDS.connections + OTHER_DESCRIPTORS:,} that these bounds want" in part
+    assert f"{BOUNDS.rooms.connections + OTHER_DESCRIPTORS:,} that these bounds want" in part

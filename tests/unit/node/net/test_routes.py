@@ -7,7 +7,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from benchmarks.page.server import node_view
-from node.net.doors import Bounds
+from node.net.doors import Bounds, Rooms
 from node.net.rooms import Bound
 from node.net.routes import Shared, answers
 from node.net.traffic import Counts
@@ -125,7 +125,7 @@ async def test_who_leaves_does_not_take_the_answer_from_others():
 async def test_who_watches_the_page_is_not_closed_for_its_silence():
     source, soon = Source(), Bound(9, 9, 0.05)
     source.may_end.set()
-    server = a_server(nothing, Counts(), None, Bounds(sweep_s=0.01, asking=soon, idle=soon))
+    server = a_server(nothing, Counts(), None, Bounds(Rooms(asking=soon, idle=soon), sweep_s=0.01))
     async with (
         started(server, answers(page(source))) as endpoint,
         ClientSession(f"http://{endpoint}") as other,

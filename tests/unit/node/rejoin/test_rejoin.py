@@ -10,7 +10,7 @@ import pytest
 from node.rejoin.__main__ import main
 from node.storage.database import Database
 from node.storage.folder_lock import STATE, Lock
-from node.storage.state import State
+from node.storage.state import Owner, State
 from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import Line
 from protocol.wire.messages import Certificate, Link
@@ -25,7 +25,7 @@ LINE = Line(2, of_keys(key.public for key in KEYS), (MADE,))
 
 
 def opened(out) -> State:
-    return State(out, "digits", bytes(32), np.zeros(5, np.float32), ME.public, None)
+    return State(out, Owner("digits", bytes(32), ME.public), np.zeros(5, np.float32), None)
 
 
 @pytest.fixture

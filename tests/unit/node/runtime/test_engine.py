@@ -50,7 +50,7 @@ async def test_rows_that_counted_as_zero_are_reported_to_the_owner(alone):
     node = alone("dp-sgd")
     node.peer._warn_of_rows(node.peer._train(1))
     assert node.said.getvalue() == ""
-    node.prepared.trainer._dataset.train_x[:] = float("nan")
+    node.learning.trainer._dataset.train_x[:] = float("nan")
     training = node.peer._train(2)
     assert training.not_finite > 0
     node.peer._warn_of_rows(training)
@@ -122,7 +122,7 @@ async def test_a_mechanism_clips_and_remembers_what_is_weighted_already(alone):
     weight = node.rows / 1000
     norm = weight * float(np.linalg.norm(node.state.fresh))
     assert node.peer._contribution.receipt.memory == ((pytest.approx(norm, rel=1e-4),),)
-    assert offer[-1] == pytest.approx(weight * node.prepared.bound, rel=1e-6), "no noise on the weight"
+    assert offer[-1] == pytest.approx(weight * node.learning.bound, rel=1e-6), "no noise on the weight"
 
 
 async def test_a_mean_is_divided_by_the_weights_that_were_summed(alone):
@@ -191,10 +191,10 @@ async def test_what_is_wrong_with_the_base_stands_in_the_history_and_the_summary
     """An untrained model, of which nobody would say that it tells ten digits apart."""
     node = alone("none")
     node.peer._train(1)
-    mean = np.zeros(node.prepared.offered, np.float32)
+    mean = np.zeros(node.learning.offered, np.float32)
     await node.peer._perform(ended(node, mean))
     await node.peer._history.catch_up()
-    flaws = node.prepared.trainer.evaluate(node.state.base_vector).flaws
+    flaws = node.learning.trainer.evaluate(node.state.base_vector).flaws
     assert any(flaw.startswith("it never says ") for flaw in flaws)
     assert run_folders.history(node.folder)[-1]["flaws"] == list(flaws)
     assert (await node.peer._history.summarise(Counts(), {}, finished=True)).flaws == flaws

@@ -6,12 +6,14 @@ from node.runtime.plan import Plan
 from node.task.load import load_task
 from tests.parts import base
 
-SECTION = load_task("digits", []).aggregation
-STEPS = Plan(20, 195, 195, "digits", "", "test", "", SECTION, expected=3, report_every=10)
+TASK = load_task(
+    "digits", ["privacy.mechanism=distributed-dp-sgd", "train.steps=195", "train.report_every=10"]
+)
+STEPS = Plan(TASK, "", "test", rounds=20, sums=195, tries=195)
 
 
 def test_rounds_are_counted_by_the_sums_that_led_to_a_base():
-    updates = replace(STEPS, sums=20, report_every=None)
+    updates = replace(STEPS, task=load_task("digits", []), sums=20)
     assert [updates.round(base(sums)) for sums in (0, 7, 20, 21)] == [0, 7, 20, 20]
     assert [STEPS.round(base(sums)) for sums in (0, 9, 10, 74, 194, 195)] == [0, 0, 1, 7, 19, 20]
     assert [updates.over(base(sums)) for sums in (19, 20)] == [False, True]

@@ -28,7 +28,7 @@ from mechanisms.accounting.terms import unknown_terms
 from node.runtime.serving import answer
 from node.storage.records import NOTHING, Ended, Receipt
 from node.storage.spend_file import Charge, SpendFile
-from node.storage.state import KEPT_SESSIONS, Kept, State, splits_as_before
+from node.storage.state import KEPT_SESSIONS, Kept, Owner, State, splits_as_before
 from node.system.errors import ConfigError, UserError
 from protocol.actions import OpenVote
 from protocol.crypto.node_key import NodeKey
@@ -62,6 +62,7 @@ from tests.parts import ready
 
 PARAMETERS = bytes(32)
 KEY = b"k" * 32
+OWNER = Owner("digits", PARAMETERS, KEY)
 STEPS = SampledGaussian(1.1, 0.25, 8)
 RELEASE = Gaussian(2.5)
 D = 5
@@ -72,7 +73,7 @@ def vector(value: float) -> np.ndarray:
 
 
 def opened(folder, task="digits", parameters=PARAMETERS, key=KEY, spending=None) -> State:
-    return State(folder, task, parameters, vector(0), key, spending)
+    return State(folder, Owner(task, parameters, key), vector(0), spending)
 
 
 def reopened(state: State, folder) -> State:
@@ -586,7 +587,7 @@ NINE, ONE = (Terms("distributed-dp-sgd", ROW, honest) for honest in (9, 1))
 
 def of_task(folder, terms: Terms | None, out="out") -> State:
     (folder / out).mkdir(exist_ok=True)
-    return State(folder / out, "digits", PARAMETERS, vector(0), KEY, spending(folder), terms=terms)
+    return State(folder / out, OWNER, vector(0), spending(folder), terms=terms)
 
 
 def sized(terms: Terms | None, *events: Event) -> Ledger:
@@ -784,7 +785,7 @@ def test_rounds_that_fail_leave_no_more_than_one_does(state, tmp_path):
 def test_a_piece_of_the_base_before_costs_a_piece(tmp_path):
     """The whole file is hashed once; later changes behind a piece do not matter to that piece."""
     long = np.arange(PIECE_WORDS + 10, dtype=np.float32)
-    state = State(tmp_path, "digits", PARAMETERS, long, KEY, None)
+    state = State(tmp_path, OWNER, long, None)
     before = state.base.digest
     after = Base(1, base_digest(PARAMETERS, 1, long + 1), 3, b"\1" * 32)
     state.adopt(after, long + 1, 1, None, ())

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from node.storage.state import State
+from node.storage.state import Owner, State
 from node.task.load import load_task, read_kept_task, read_task
 from node.task.parameters import canonical_parameters, former_parameters
 from protocol.crypto.node_key import NodeKey
@@ -74,7 +74,8 @@ def test_who_starts_such_a_folder_without_them_is_told_how_to_go_on(tmp_path):
     key, start = NodeKey(bytes(32)).public, np.zeros(2, np.float32)
 
     def opened(formerly, *overrides):
-        return State(tmp_path, "digits", parameters_hash(text(*overrides)), start, key, None, formerly)
+        owner = Owner("digits", parameters_hash(text(*overrides)), key, formerly)
+        return State(tmp_path, owner, start, None)
 
     opened({}, ALDP, RAW, PUBLIC).close()
     former = former_parameters(load_task("digits", [ALDP]), text(ALDP))

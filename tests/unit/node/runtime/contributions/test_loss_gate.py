@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from node.app.run import _introduction, _plan
+from node.app.run import _introduction
 from node.runtime.contributions.loss_gate import Refused, RowsLossGate, make_loss_gate
 from node.runtime.record.figures import Record
 from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters
 from protocol.actions import Adopted, Failed, Reason, Spend
-from protocol.crypto.node_key import NodeKey
 from protocol.quorum.lineage import FIRST
 from tests import run_folders
 from tests.unit.node.alone import HERE, prepared
@@ -50,7 +49,7 @@ async def refuses(alone, *overrides, mechanism="none"):
 async def test_training_starts_from_the_last_good_base_and_the_offer_leads_back_to_it(alone):
     node, good, bad = await refuses(alone)
     node.peer._train(2)
-    trained = node.prepared.trainer.train(good, 2, node.peer.stopping.training).vector
+    trained = node.learning.trainer.train(good, 2, node.peer.stopping.training).vector
     np.testing.assert_array_equal(node.state.working, good + (trained - good))
     np.testing.assert_allclose(bad + node.peer._contribution.offer(), trained, atol=1e-5)
     assert node.state.base.generation == 1, "what was agreed stays agreed"
@@ -103,7 +102,7 @@ async def test_what_was_refused_is_said_once_with_both_losses_and_stands_in_the_
     await take(node, 1, spoilt(node))
     node.peer._history.check_base()
     node.peer._history.check_base()
-    lowest, loss = map(node.prepared.trainer.own_loss, (node.state.last_good, node.state.base_vector))
+    lowest, loss = map(node.learning.trainer.own_loss, (node.state.last_good, node.state.base_vector))
     assert node.peer._history._refused == Refused(1, lowest, loss)
     (text,) = warnings(node)
     assert text.startswith(f"rolled back: loss on own rows {lowest:.4g} -> {loss:.4g} with the base of gen")
@@ -123,7 +122,7 @@ async def test_without_a_gate_a_round_s_line_has_no_losses_and_any_base_is_train
 
 def with_loss(node, good, rise):
     """Makes a base between a good one and a distant one, with the good one's loss plus this much."""
-    trainer, away = node.prepared.trainer, -20 * good
+    trainer, away = node.learning.trainer, -20 * good
 
     def base(share):
         return (good + share * (away - good)).astype(np.float32)
@@ -140,13 +139,13 @@ async def test_the_lowest_loss_counts_and_after_a_restart_the_last_good_base_s(a
     node.peer._history.check_base()
     assert node.peer._history._refused is None
     await take(node, 2, with_loss(node, first, 0.4))
-    again = RowsLossGate(0.3, node.prepared.trainer, node.state)
+    again = RowsLossGate(0.3, node.learning.trainer, node.state)
     node.peer._history.check_base()
     assert node.peer._history._refused is not None, "0.4 above the lowest"
     await take(node, 3, with_loss(node, first, 0.4))
     assert again.check_base() is None, "0.2 above the last good one, which is all that a restart knows"
     await take(node, 4, spoilt(node))
-    assert RowsLossGate(0.3, node.prepared.trainer, node.state).check_base() is not None
+    assert RowsLossGate(0.3, node.learning.trainer, node.state).check_base() is not None
 
 
 async def test_a_node_that_is_started_without_its_gate_goes_on_from_the_base(alone):
@@ -156,7 +155,7 @@ async def test_a_node_that_is_started_without_its_gate_goes_on_from_the_base(alo
     await take(node, 1, bad)
     node.peer._history.check_base()
     assert not np.array_equal(node.state.working, bad)
-    gate = make_loss_gate(load_task("digits", []), node.prepared.trainer, node.state)
+    gate = make_loss_gate(load_task("digits", []), node.learning.trainer, node.state)
     assert gate.check_base() is None
     np.testing.assert_array_equal(node.state.working, bad)
 
@@ -203,7 +202,5 @@ def test_other_mechanisms_may_have_one(mechanism):
 
 async def test_the_owner_is_told_at_the_start(alone, tmp_path):
     node = alone("none", GATE)
-    lines = _introduction(
-        node.prepared, _plan(node.prepared, NodeKey(bytes(32)), HERE), HERE, tmp_path, node.state
-    )
+    lines = _introduction(node.prepared, node.peer._sums, HERE, tmp_path, node.state)
     assert "more than 0.5 above the lowest" in lines["loss gate"]

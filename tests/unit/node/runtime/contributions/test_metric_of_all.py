@@ -115,15 +115,15 @@ def test_without_a_metric_an_offer_has_no_words_for_it():
 async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(alone):
     node = alone("none", *METRIC)
     size, before = node.state.dimension, node.state.base_vector.copy()
-    assert node.prepared.offered == size + 2 + 2 * 100
-    mine = node.prepared.trainer.evaluate(before)
+    assert node.learning.offered == size + 2 + 2 * 100
+    mine = node.learning.trainer.evaluate(before)
     node.peer._contribution.prepare(1, node.peer.stopping.training)
     offer = node.peer._contribution.offer()
-    assert offer.shape == (node.prepared.offered,)
+    assert offer.shape == (node.learning.offered,)
     await node.peer._perform(ended(node, offer.copy()))
     assert np.array_equal(node.state.base_vector, before + offer[:size])
     found = Record.from_ending(node.state.ending).swarm
-    rows = len(node.prepared.trainer.outputs(before)[1])
+    rows = len(node.learning.trainer.outputs(before)[1])
     assert (found.metric, found.peers, found.rows, found.generation) == ("accuracy", 3, 3 * rows, 0)
     assert found.value == found.mine == pytest.approx(mine.accuracy)
     await node.peer._history.catch_up()
@@ -134,7 +134,7 @@ async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(alone):
 
 async def test_a_weight_stands_between_update_and_counts(alone):
     node = alone("none", *METRIC, "aggregation.weighting=samples", "aggregation.sample_cap=1000")
-    assert node.prepared.offered == node.state.dimension + 1 + 2 + 2 * 100
+    assert node.learning.offered == node.state.dimension + 1 + 2 + 2 * 100
     before = node.state.base_vector.copy()
     node.peer._contribution.prepare(1, node.peer.stopping.training)
     fresh = node.state.fresh.copy()
@@ -155,9 +155,9 @@ async def test_after_an_offer_was_spent_on_a_base_its_counts_are_not_offered_aga
 
 async def test_a_folder_without_a_metric_goes_on_with_its_parameters_and_its_endings_have_no_figure(alone):
     plain, metric = alone("none"), prepared("none", *METRIC)
-    assert "swarm_metric" not in plain.prepared.parameters
-    assert '"swarm_metric":"confusion","swarm_metric_every":1' in metric.parameters
-    assert plain.prepared.offered == plain.state.dimension
+    assert "swarm_metric" not in plain.prepared.plan.parameters
+    assert '"swarm_metric":"confusion","swarm_metric_every":1' in metric.plan.parameters
+    assert plain.learning.offered == plain.state.dimension
     found = SwarmFigure("auc", 0.7, 0.5, None, None, 30, 3, 4)
     node = alone("none")
     ending = node.peer._ending(ended(node, np.zeros(node.state.dimension, np.float32)), found)

@@ -182,7 +182,7 @@ async def test_the_last_step_of_a_round_has_counts_and_is_charged_for_them(alone
     lines = run_folders.history(node.folder)
     assert [line["swarm"]["generation"] for line in lines] == [2, 5]
     assert all(line["swarm"]["noised"] for line in lines)
-    assert f'"metric_noise_multiplier":{event.noise_multiplier}' in node.prepared.parameters
+    assert f'"metric_noise_multiplier":{event.noise_multiplier}' in node.prepared.plan.parameters
 
 
 async def test_counts_of_a_sum_that_fails_are_paid_and_made_anew_also_after_a_restart(due, alone):
@@ -294,7 +294,7 @@ def test_offers_have_counts_as_often_as_planned_and_as_the_budget_allows():
 async def test_rows_are_counted_one_by_one(alone, mechanism):
     """In a batch of several, a row's output could depend on the others."""
     node, seen = alone(mechanism, *METRIC), []
-    trainer = node.prepared.trainer
+    trainer = node.learning.trainer
     trainer._model.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
     vector = node.state.base_vector
     outputs, targets = trainer.outputs_by_row(vector)
@@ -314,9 +314,9 @@ async def test_a_folder_without_a_metric_goes_on_with_its_parameters(alone, mech
     plain, counted = alone(mechanism), prepared(mechanism, *METRIC)
     assert plain.mechanism.counts is None
     for word in ("swarm_metric", "metric_share", "metric_noise_multiplier"):
-        assert word not in plain.prepared.parameters
-        assert f'"{word}' in counted.parameters
-    notes = counted.notes["metric of all"]
+        assert word not in plain.prepared.plan.parameters
+        assert f'"{word}' in counted.plan.parameters
+    notes = counted.about.notes["metric of all"]
     assert "noise covers them" in notes
     assert "epsilon" in notes
 

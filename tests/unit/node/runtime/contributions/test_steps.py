@@ -76,7 +76,7 @@ async def test_a_sum_that_fails_costs_its_charge_and_leaves_the_model_alone_and_
 
 async def test_a_certificate_gives_the_step_that_the_sum_gave_the_others(alone):
     node = alone(MECHANISM)
-    words = np.arange(node.prepared.offered, dtype=np.uint32)
+    words = np.arange(node.learning.offered, dtype=np.uint32)
     proof = ended(node, words)
     made = (proof.group, words, proof.contributors, proof.certificate)
     healed = Healed(*made, proof.contributors[0])

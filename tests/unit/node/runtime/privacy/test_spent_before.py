@@ -11,7 +11,7 @@ from node.runtime.privacy.budget import make_mechanism
 from node.runtime.privacy.spent_before import behind_text, count_as_spent, count_text
 from node.storage.records import count_of
 from node.storage.spend_file import SpendFile
-from node.storage.state import State
+from node.storage.state import Owner, State
 from node.system.errors import ConfigError
 from node.task.load import load_task
 from protocol.actions import LedgerBehind
@@ -31,7 +31,7 @@ def made(mechanism: str, *overrides: str):
 
 def opened(folder: Path) -> State:
     spending = SpendFile(folder / "key", KEY, "digits")
-    return State(folder, "digits", bytes(32), np.zeros(5, np.float32), KEY, spending)
+    return State(folder, Owner("digits", bytes(32), KEY), np.zeros(5, np.float32), spending)
 
 
 def events(state: State) -> list[Event]:

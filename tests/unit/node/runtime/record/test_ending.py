@@ -12,7 +12,7 @@ from node.task.load import load_task
 from protocol.actions import Failed, Reason
 from tests.patience import ENOUGH_S
 
-PLAN = Plan(20, 20, 20, "digits", "ab" * 32, "test", "{}", load_task("digits", []).aggregation, 3)
+PLAN = Plan(load_task("digits", []), "{}", "test", rounds=20, sums=20, tries=20)
 
 
 async def test_asked_once_only_training_ends():
