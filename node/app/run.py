@@ -364,7 +364,7 @@ def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
     least = options.task.aggregation.quorum
     if least is not None:
         return Electorate(least=least)
-    named = {endpoint, *named_members(options)}
+    named = named_members(options, endpoint)
     return None if options.tracker else of_names(named, liars_of(options.task.aggregation))
 
 
@@ -373,7 +373,7 @@ def _expected(options: NodeOptions, endpoint: str) -> int:
 
     --peers may name as many others as a group can have members.
     """
-    members = min(len({endpoint, *named_members(options)}), MAX_MEMBERS)
+    members = min(len(named_members(options, endpoint)), MAX_MEMBERS)
     return max(options.task.aggregation.min_participants, members)
 
 

@@ -37,10 +37,13 @@ def check_others(options: NodeOptions) -> None:
     check_names("--tracker", [options.tracker] if options.tracker else [])
 
 
-def named_members(options: NodeOptions) -> frozenset[str]:
-    """Returns the addresses of all peers that --peers names, and of this node, which it may name, too."""
-    mine = () if options.listen is None else (options.listen,)
-    return frozenset((*mine, *(peer.endpoint for peer in options.peers)))
+def named_members(options: NodeOptions, endpoint: str | None = None) -> frozenset[str]:
+    """Returns the addresses of all peers that --peers names, and of this node, which it may name, too.
+
+    `endpoint`: this node's address, once it listens; until then that of --listen, whose port may be 0.
+    """
+    mine = endpoint or options.listen
+    return frozenset((*([mine] if mine else ()), *(peer.endpoint for peer in options.peers)))
 
 
 def allowed(options: NodeOptions) -> frozenset[bytes] | None:

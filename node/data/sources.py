@@ -74,9 +74,10 @@ def _understood(what: str, rows: Rows, counts: bool) -> Rows:
                     f"allowed: 0 to K-1, K at most {_MOST_CLASSES} (whole numbers are read as class labels)"
                 )
         y = rows.y.astype(np.int64)
-    kind = f"classes 0 to {max(1, y.max())}" if y.dtype.kind == "i" else "any number"
+    rows = replace(rows, y=y)
+    kind = "any number" if rows.classes is None else f"classes 0 to {rows.classes - 1}"
     content = f"{rows.report.headline}, target {shown(target.column)} ({kind})"
-    return replace(rows, y=y, report=Report(content, (replace(target, remark=kind), *features), ()))
+    return replace(rows, report=Report(content, (replace(target, remark=kind), *features), ()))
 
 
 def _with_dialect(rows: Rows, schema: Schema, cells: Cells | None) -> Rows:

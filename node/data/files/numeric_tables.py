@@ -68,6 +68,8 @@ def table_of(frame: Frame, features: tuple[str, ...] | None, target: str | None)
 
     path, header, wanted = frame.path, _header(frame), target_in(frame, target)
     chosen = features or tuple(name for name in header if name != wanted)
+    if not chosen:
+        _fail(path, f" has no column beside the target {shown(wanted)} to learn from; add at least one")
     if wanted in chosen:
         _fail(path, f": column {shown(wanted)} is the target, so data.features cannot name it too")
     columns = [_name_in(path, header, name, "data.features") for name in chosen] + [wanted]

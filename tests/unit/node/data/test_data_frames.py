@@ -75,7 +75,8 @@ def test_the_peers_of_one_program_number_the_labels_of_all():
     one, other = numbered([data_of(mine), data_of(its)], PLAIN, together=True)
     assert (one.y.tolist(), one.names) == ([1, 0] * 3, ("a", "b", "c"))
     assert (other.table["y"].to_pylist(), other.names) == ([2] * 6, ("a", "b", "c"))
-    assert load_dataset(PLAIN, one, None).classes == 3
+    found = load_dataset(PLAIN, one, None)
+    assert (found.classes, "target 'y' (classes 0 to 2)" in found.description) == (3, True)
 
 
 def test_with_a_schema_words_beside_an_array_have_its_numbers():

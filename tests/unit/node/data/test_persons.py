@@ -97,6 +97,10 @@ def test_the_column_is_no_feature_and_must_be_there(written, tmp_path):
     assert "has no column 'who' of single values, which data.person names; it has 'ward, a, y'" in told(
         load_dataset, task_of(), other, None
     )
+    alone = written(("x", 0), ("y", 1), header=("who", "y"))
+    assert "has no column beside the target 'y' to learn from; add at least one" in told(
+        load_dataset, task_of(), alone, None
+    )
     np.savez(tmp_path / "rows.npz", x=np.zeros((3, 2)), y=[0, 1, 0], who=[[1], [2], [3]])
     assert "who is (3, 1); allowed for data.person" in told(
         load_dataset, task_of(), tmp_path / "rows.npz", None
