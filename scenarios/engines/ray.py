@@ -141,8 +141,11 @@ class News:
 
 
 def made(call: Call, news: Any) -> Any:
-    """Make a call, as a task; return its result."""
-    return call.result(lambda number, figure: news.told.remote((call.path, number, figure)))
+    """Make a call, as a task; return its result, once all that the call tells is with `news`."""
+    told = list[Ref]()
+    result = call.result(lambda number, figure: told.append(news.told.remote((call.path, number, figure))))
+    ray.get(told)  # else the driver may have the result before the last news, and show them to nobody
+    return result
 
 
 def replayed(cell: Cell, data: Mapping[DataName, Ref], data_dir: Path, say: Say) -> Outcome:
