@@ -226,10 +226,11 @@ class Engine:
             timer = tasks.create_task(self._shell.keep_time())
             clock = tasks.create_task(wall_clock.watch(self._set, self._system.clock))
             serving = tasks.create_task(self._serving.run())
+            models = tasks.create_task(self._history.keep_models())
             shown = [] if show is None else [tasks.create_task(show(self.inspector.take))]
             rounds = tasks.create_task(self._rounds())
             await asyncio.wait((rounds, self._shell.broken), return_when=asyncio.FIRST_COMPLETED)
-            for task in (timer, clock, serving, *shown, rounds):
+            for task in (timer, clock, serving, models, *shown, rounds):
                 task.cancel()
         if self._shell.broken.done():
             self._shell.broken.result()

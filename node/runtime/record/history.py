@@ -2,7 +2,9 @@
 
     a round ends ──▶ state: its number and its ending, one step ──▶ base judged and evaluated ──▶ its line
 
-If the process is killed or told to end between the step and the line, `catch_up` writes the line.
+The models are written beside the next round, as the state holds them, too; layers that stay with their owner
+are not in the state, so their models are written with the line. If the process is killed or told to end
+between the step and the line, `catch_up` writes the line.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from protocol.actions import Completed, Failed
 from protocol.wire.messages import Base
 
 SAVE_EVERY_S = 5.0
-"""Where each sum is a step, models are written this often at most, and at the end."""
+"""Models are written this often at most, and at the end."""
 
 
 def ending_of(
@@ -96,8 +98,8 @@ class RoundHistory:
         self._earlier = Traffic(0.0)
         self._written = self._written_own = 0
         """The last round with a line, and the last of this node's own rounds with one."""
-        self._save_at = 0.0
-        """When the models are to be written again, where a round of steps may take less than a second."""
+        self._unsaved = asyncio.Event()
+        """Set when a round has ended whose models are not written yet."""
         self._tally: Record | None = None
         """The last ending; `tallied` adds to it the endings of further steps of its round."""
 
@@ -145,8 +147,10 @@ class RoundHistory:
         return self._tally
 
     async def write(self, ending: Record) -> Record:
-        """Writes a round's line and the models after it, then reports and returns the round."""
+        """Writes a round's line, then reports and returns the round; `keep_models` writes the models."""
         record = await asyncio.to_thread(self._write, ending)
+        if not self._trainer.own_names:
+            self._unsaved.set()
         self._observer.handle(RoundEnded(record, self._plan.rounds))
         return record
 
@@ -173,7 +177,7 @@ class RoundHistory:
         )
         self._written, self._written_own = record.round, record.own  # one that fails half-way is not retried
         self._folder.append(record)
-        if self._plan.report_every is None or self._now() >= self._save_at:
+        if self._trainer.own_names:  # of tensors that are no one else's, the files are the only copy
             self._save_models()
         return record
 
@@ -185,6 +189,19 @@ class RoundHistory:
             self._own.measured(self._evaluation[1].classes)
         return base, self._evaluation[1]
 
+    async def keep_models(self) -> None:
+        """Writes the models after rounds, beside the next one, until it is cancelled."""
+        while True:
+            await self._unsaved.wait()
+            self._unsaved.clear()
+            writing = asyncio.ensure_future(asyncio.to_thread(self._save_models))
+            try:
+                await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                await writing  # no two threads write one file
+                raise
+            await asyncio.sleep(SAVE_EVERY_S)
+
     async def end(self) -> None:
         """Writes the line of a round that ended when nobody waited for it, and the models."""
         self._ended = self._now()
@@ -193,7 +210,6 @@ class RoundHistory:
 
     def _save_models(self) -> None:
         """Writes the agreed base and the working model as they are now."""
-        self._save_at = self._now() + SAVE_EVERY_S
         base, agreed, working = self._state.models
         privacy = facts(self._mechanism, self._state.ledger)
         self._folder.models(self._trainer.tensors, base, (agreed, working), privacy)
