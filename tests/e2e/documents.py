@@ -22,7 +22,6 @@ SHELLS = {"", "sh", "console"}
 FIRST_WORDS = {"python", "python3", "make", ".venv/bin/python"}
 MACHINES = {"10.0.0.5": "127.0.0.2", "10.0.0.7": "127.0.0.3", "127.0.0.1": "127.0.0.1"}
 PARTIES = "abc"
-LONG_S = 180.0
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ENDPOINT = re.compile(r"(?<![\d.])(\d+\.\d+\.\d+\.\d+):(\d+)")
 _COLUMNS = 12
@@ -130,7 +129,7 @@ class Workshop:
             self._tracker_key = process.line("tracker ").split()[1]
             self.trackers.append(process)
             return
-        assert process.status(LONG_S) == 0, f"{command}\n{process.told()}"
+        assert process.status() == 0, f"{command}\n{process.told()}"
         process.out.join()
         if command.module == "node.key":
             self.keys.append(process.out.all()[-1])
