@@ -8,10 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 
 @contextmanager
 def only_session() -> Iterator[None]:
-    """Waits until no other test of this machine uses Ray, and keeps others waiting in the context."""
-    with Path(tempfile.gettempdir(), "murmuration-tests-ray.lock").open("w") as lock:
+    """Waits until no other test of this machine uses Ray, and keeps others waiting in the context.
+
+    Ray gives its workers the niceness 15; beside other work of a machine they would take ten times as long.
+    """
+    path = Path(tempfile.gettempdir(), "murmuration-tests-ray.lock")
+    with path.open("w") as lock, pytest.MonkeyPatch.context() as patch:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        patch.setenv("RAY_worker_niceness", "0")
         yield
