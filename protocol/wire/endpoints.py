@@ -7,9 +7,13 @@ module does no I/O: it looks up no name.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import ipaddress
 import re
 from functools import lru_cache
+
+from protocol.crypto.node_key import KEY_BYTES
 
 MOST_CHARACTERS = 260
 """A host name has up to 253 characters, and its port 5."""
@@ -19,6 +23,7 @@ _MOST_NAME = 253
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT = re.compile(r"[0-9]{1,5}")
 _MOST_PORT = 65535
+_OF_KEY = ".alt:443"
 
 
 @lru_cache(maxsize=1024)
@@ -63,6 +68,27 @@ def is_loopback(endpoint: str) -> bool:
     host, _ = split_endpoint(endpoint)
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
+
+
+def of_key(key: bytes) -> str:
+    """The endpoint that stands for a key, whatever the way to it: its base32 (RFC 4648) under `.alt`.
+
+    No DNS has names under `.alt` (RFC 9476).
+
+    >>> of_key(bytes(32))
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.alt:443'
+    """
+    return f"{base64.b32encode(key).decode().lower().rstrip('=')}{_OF_KEY}"
+
+
+def key_of(endpoint: str) -> bytes | None:
+    """The key for which an endpoint stands; None if it is the address of a machine."""
+    name = endpoint.removesuffix(_OF_KEY).upper()
+    try:
+        key = base64.b32decode(name + "=" * (-len(name) % 8))
+    except binascii.Error:
+        return None
+    return key if len(key) == KEY_BYTES and of_key(key) == endpoint else None
 
 
 def _canonical_host(written: str) -> str | None:

@@ -21,12 +21,25 @@ from protocol.wire.ids import Key
 NONCE_BYTES = 32
 TICKET_BYTES = 32
 _KNOCK, _CHALLENGE, _PROOF, _TICKET = b"\x01", b"\x02", b"\x03", b"\x04"
-_ACCEPTOR, _DIALLER = b"link-acceptor", b"link-dialler"
 _NAMES = {_KNOCK: "knock", _CHALLENGE: "challenge", _PROOF: "proof", _TICKET: "ticket"}
 
 _AGAIN = b"\xff\xff\xff\xff"
 """No message begins like this: its first four bytes are the length of a header, which is far smaller."""
 _NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Under which labels the two ends sign: neither can be made to sign for the other, or for another use."""
+
+    acceptor: bytes
+    dialler: bytes
+
+
+LINK = Labels(b"link-acceptor", b"link-dialler")
+"""Of a link between two nodes."""
+RELAY = Labels(b"relay-acceptor", b"relay-dialler")
+"""Of a member's connection to a relay."""
 
 
 @dataclass(frozen=True)
@@ -47,32 +60,32 @@ def read_knock(frame: bytes) -> bytes:
     return _fields(frame, _KNOCK, NONCE_BYTES)[0]
 
 
-def challenge(key: NodeKey, theirs: bytes, mine: bytes) -> bytes:
+def challenge(key: NodeKey, theirs: bytes, mine: bytes, labels: Labels = LINK) -> bytes:
     """The acceptor's answer. `theirs`: the dialler's nonce, `mine`: its own."""
-    signature = key.sign(_ACCEPTOR, _acceptor_body(theirs, mine, key.public))
+    signature = key.sign(labels.acceptor, _acceptor_body(theirs, mine, key.public))
     return _CHALLENGE + key.public + mine + signature
 
 
-def read_challenge(frame: bytes, mine: bytes) -> Challenge:
+def read_challenge(frame: bytes, mine: bytes, labels: Labels = LINK) -> Challenge:
     """The acceptor's key and nonce; RemoteProtocolError unless it proves its key. `mine`: own nonce."""
     key, nonce, signature = _fields(frame, _CHALLENGE, KEY_BYTES, NONCE_BYTES, SIGNATURE_BYTES)
-    verify(key, _ACCEPTOR, _acceptor_body(mine, nonce, key), signature)
+    verify(key, labels.acceptor, _acceptor_body(mine, nonce, key), signature)
     return Challenge(key, nonce)
 
 
-def proof(key: NodeKey, mine: bytes, challenged: Challenge) -> bytes:
+def proof(key: NodeKey, mine: bytes, challenged: Challenge, labels: Labels = LINK) -> bytes:
     """The dialler's answer to an acceptor. `mine`: its own nonce."""
     body = _dialler_body(challenged.nonce, mine, challenged.key, key.public)
-    return _PROOF + key.public + key.sign(_DIALLER, body)
+    return _PROOF + key.public + key.sign(labels.dialler, body)
 
 
-def read_proof(frame: bytes, theirs: bytes, mine: bytes, acceptor: Key) -> Key:
+def read_proof(frame: bytes, theirs: bytes, mine: bytes, acceptor: Key, labels: Labels = LINK) -> Key:
     """The key that the dialler has proved; RemoteProtocolError if the proof is wrong.
 
     `theirs`: the dialler's nonce, `mine`: the acceptor's, `acceptor`: its key.
     """
     key, signature = _fields(frame, _PROOF, KEY_BYTES, SIGNATURE_BYTES)
-    verify(key, _DIALLER, _dialler_body(mine, theirs, acceptor, key), signature)
+    verify(key, labels.dialler, _dialler_body(mine, theirs, acceptor, key), signature)
     return key
 
 

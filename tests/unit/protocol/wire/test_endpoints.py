@@ -8,7 +8,7 @@ import pytest
 
 from protocol.errors import RemoteProtocolError
 from protocol.wire import codec
-from protocol.wire.endpoints import canonical, is_canonical, is_loopback, is_wildcard
+from protocol.wire.endpoints import canonical, is_canonical, is_loopback, is_wildcard, key_of, of_key
 from protocol.wire.messages import Announce
 from tests.samples import SAMPLES
 
@@ -131,3 +131,25 @@ def test_wildcards():
         *(True, True, True),
         *(False, False),
     ]
+
+
+def test_the_endpoint_of_a_key_is_canonical_and_gives_the_key_back():
+    key = bytes(range(32))
+    assert canonical(of_key(key)) == of_key(key)
+    assert key_of(of_key(key)) == key
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "127.0.0.1:443",
+        "host.example:443",
+        "aaaa.alt:443",
+        of_key(bytes(32)).upper(),
+        of_key(bytes(32)).replace(":443", ":444"),
+        of_key(bytes(32)).replace("a.alt", "b.alt"),  # the same bits beside others that base32 ignores
+        "1" * 52 + ".alt:443",
+    ],
+)
+def test_other_endpoints_stand_for_no_key(endpoint):
+    assert key_of(endpoint) is None

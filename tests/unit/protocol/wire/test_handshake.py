@@ -114,3 +114,17 @@ def test_no_message_passes_for_such_a_request():
     """Its header would be longer than allowed."""
     with pytest.raises(RemoteProtocolError, match="too long"):
         codec.decode(handshake.again(7))
+
+
+def test_a_proof_for_a_relay_is_none_for_a_link():
+    node, relay = NodeKey(bytes([1]) * 32), NodeKey(bytes([2]) * 32)
+    mine, theirs = bytes(32), bytes([9]) * 32
+    challenged = handshake.read_challenge(
+        handshake.challenge(relay, mine, theirs, handshake.RELAY), mine, handshake.RELAY
+    )
+    shown = handshake.proof(node, mine, challenged, handshake.RELAY)
+    assert handshake.read_proof(shown, mine, theirs, relay.public, handshake.RELAY) == node.public
+    with pytest.raises(RemoteProtocolError):
+        handshake.read_proof(shown, mine, theirs, relay.public)
+    with pytest.raises(RemoteProtocolError):
+        handshake.read_challenge(handshake.challenge(relay, mine, theirs, handshake.RELAY), mine)
