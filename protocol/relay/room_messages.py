@@ -1,6 +1,6 @@
 """What inviter, relay and joiner say about rooms. The relay pipes what they say to each other, unread.
 
-The inviter's websocket is /v1/rooms, with the handshake of protocol.wire.handshake under its labels RELAY:
+The inviter's websocket is /v1/rooms; protocol.wire.handshake comes first, under the labels of a relay:
 
     inviter  OpenRooms   the relay's word or a licence, rooms to keep, how many new ones   ──▶  relay
              Rooms       the licence, the digits of all rooms that were asked for          ◀──
@@ -17,7 +17,7 @@ A newer websocket of the same key takes all its rooms over, and OpenRooms may be
 that has started again knows no room: the inviter names those to keep, and gets them back unless another
 inviter took the digits meanwhile.
 
-The joiner's websocket is /v1/room/DIGITS, without a handshake. The relay says first `Entered` or `Barred`;
+The joiner's websocket is /v1/room/{digits}, without a handshake. The relay says first `Entered` or `Barred`;
 after `Entered` each message is one of the inviter's, unchanged, and the inviter gets each of the joiner's.
 """
 
