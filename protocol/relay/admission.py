@@ -8,9 +8,9 @@ again with the same key and the same word admits the same members; another word 
              Welcome    the relay's limits                                               ◀──
           or Refused    why, and whether it is worth another try
 
-The handshake of protocol.wire.handshake comes first, under its labels RELAY. A pass is a member's signature
-over the key of a later member. A key is admitted if it is on the list, or if a chain of passes leads from the
-list to it.
+The handshake of protocol.wire.handshake comes first, under the labels of a relay. A pass is a member's
+signature over the key of a later member. A key is admitted if it is on the list, or if a chain of passes
+leads from the list to it.
 """
 
 from __future__ import annotations
@@ -166,10 +166,11 @@ def check_pass(swarm: bytes, shown: Pass) -> None:
     verify(shown.member, _PASS, swarm + shown.key, shown.signature)
 
 
-def check_admission(asked: Admit, key: Key, licences: Licences) -> None:
-    """Raises RemoteProtocolError unless the relay carries for `key`, which has proved itself.
+def admitted_keys(asked: Admit, key: Key, licences: Licences) -> frozenset[Key]:
+    """The keys of a swarm as its member `key`, which has proved itself, shows them: the list and the passes.
 
-    Passes are in the order of their chain: each member is on the list, or an earlier pass is for its key.
+    Raises RemoteProtocolError unless the relay carries for the key. Passes are in the order of their chain:
+    each member is on the list, or an earlier pass is for its key.
     """
     members = asked.members
     if key not in (*members.keys, *(each.key for each in asked.passes)):
@@ -182,3 +183,4 @@ def check_admission(asked: Admit, key: Key, licences: Licences) -> None:
             raise RemoteProtocolError("a pass by somebody who is no member")
         check_pass(members.swarm, each)
         known.add(each.key)
+    return frozenset(known)
