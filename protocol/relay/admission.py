@@ -8,9 +8,9 @@ again with the same key and the same word admits the same members; another word 
              Welcome    the relay's limits                                               ◀──
           or Refused    why, and whether it is worth another try
 
-The handshake of protocol.wire.handshake comes first, under its labels RELAY. A pass is a member's signature
-over the key of a later member. A key is admitted if it is on the list, or if a chain of passes leads from the
-list to it.
+The handshake of protocol.wire.handshake comes first, under the labels of a relay. A pass is a member's
+signature over the key of a later member. A key is admitted if it is on the list, or if a chain of passes
+leads from the list to it.
 """
 
 from __future__ import annotations

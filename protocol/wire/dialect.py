@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import msgpack
 
 from protocol.errors import RemoteProtocolError
-from protocol.wire.records import plain, read_fields, wrong
+from protocol.wire.records import header_fields, plain, read_fields, wrong
 
 Record = TypeVar("Record")
 _MOST_ITEMS = 1024
@@ -30,7 +30,9 @@ class Dialect(Generic[Record]):
 
     def write(self, record: Record) -> bytes:
         """The bytes of a record."""
-        return bytes(msgpack.packb([self._version, self._numbers[type(record)], *plain(record)]))
+        kind: type = type(record)
+        values = plain(record) if header_fields(kind) else ()
+        return bytes(msgpack.packb([self._version, self._numbers[kind], *values]))
 
     def read(self, packed: bytes | memoryview) -> Record:
         """The record in these bytes. Raises RemoteProtocolError if a limit or a type is violated."""

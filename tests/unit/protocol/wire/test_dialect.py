@@ -24,10 +24,15 @@ class Answer:
     is_long: bool
 
 
-TALK: Dialect[Question | Answer] = Dialect("a talk", 3, (Question, Answer), 64)
+@dataclass(frozen=True)
+class End:
+    pass
 
 
-@pytest.mark.parametrize("record", [Question("why"), Answer(b"because", True), Answer(b"", False)])
+TALK: Dialect[Question | Answer | End] = Dialect("a talk", 3, (Question, Answer, End), 64)
+
+
+@pytest.mark.parametrize("record", [Question("why"), Answer(b"because", True), Answer(b"", False), End()])
 def test_a_record_is_read_as_it_was_written(record):
     assert TALK.read(TALK.write(record)) == record
     assert TALK.read(memoryview(TALK.write(record))) == record
@@ -47,6 +52,7 @@ def test_the_bytes_of_a_record():
         msgpack.packb(["3", 0, "why"]),
         msgpack.packb([2, 0, "why"]),
         msgpack.packb([3, 2, "why"]),
+        msgpack.packb([3, 3, "why"]),
         msgpack.packb([3, -1, "why"]),
         msgpack.packb([3, True, b"", True]),
         msgpack.packb([3, 0]),
