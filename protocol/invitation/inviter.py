@@ -106,39 +106,37 @@ class Phase(Enum):
 class Event(Enum):
     """What happens to a host."""
 
-    KNOCKED = "Knock"
-    TURNED_AWAY = "Knock, and nobody may come in"
-    SHARED = "Share"
-    FAILED = "wrong Proof"
-    PROVED = "right Proof"
-    PROVED_LATE = "right Proof, and the seat is taken"
-    PROVED_BACK = "right Proof of one who is back"
-    UNFIT = "State: outside"
-    ACCEPTED = "Accept"
-    ACCEPTED_LATE = "Accept, and the list is closed"
-    RETURNED = "State of one who is back"
+    KNOCKED = "knock"
+    TURNED_AWAY = "knock, and nobody may come in"
+    SHARED = "share"
+    FAILED = "wrong proof"
+    PROVED = "right proof"
+    PROVED_LATE = "right proof, and the seat is taken"
+    PROVED_BACK = "right proof of one who is back"
+    UNFIT = "state: outside"
+    ACCEPTED = "accept"
+    ACCEPTED_LATE = "accept, and the list is closed"
+    RETURNED = "state of one who is back"
     CLOSED = "the list is closed"
     SETTLED = "nothing is left to say"
-    ANSWERED = "State: confirmed or declined"
+    ANSWERED = "state: confirmed or declined"
 
 
 STEPS: Table[Phase, Event] = {
-    (Phase.KNOCK, Event.KNOCKED): Step(Phase.SHARE, "Answer"),
-    (Phase.KNOCK, Event.TURNED_AWAY): Step(Phase.OVER, "Refusal: burnt, used, expired or unknown"),
-    (Phase.SHARE, Event.SHARED): Step(Phase.PROOF, "Share"),
-    (Phase.PROOF, Event.FAILED): Step(
-        Phase.OVER, "a try is gone, but not by one who is back; Refusal: wrong"
-    ),
-    (Phase.PROOF, Event.PROVED): Step(Phase.REPLY, "Proof, Invitation"),
-    (Phase.PROOF, Event.PROVED_LATE): Step(Phase.OVER, "Refusal: used"),
-    (Phase.PROOF, Event.PROVED_BACK): Step(Phase.RETURN, "Proof"),
+    (Phase.KNOCK, Event.KNOCKED): Step(Phase.SHARE, "answer"),
+    (Phase.KNOCK, Event.TURNED_AWAY): Step(Phase.OVER, "refusal: burnt, used, expired or unknown"),
+    (Phase.SHARE, Event.SHARED): Step(Phase.PROOF, "share"),
+    (Phase.PROOF, Event.FAILED): Step(Phase.OVER, "a try is gone, unless one is back; refusal: wrong"),
+    (Phase.PROOF, Event.PROVED): Step(Phase.REPLY, "proof, invitation"),
+    (Phase.PROOF, Event.PROVED_LATE): Step(Phase.OVER, "refusal: used"),
+    (Phase.PROOF, Event.PROVED_BACK): Step(Phase.RETURN, "proof"),
     (Phase.REPLY, Event.UNFIT): Step(Phase.OVER, "nothing; the code stays good"),
-    (Phase.REPLY, Event.ACCEPTED): Step(Phase.LIST, "keeps key and secret; State"),
-    (Phase.REPLY, Event.ACCEPTED_LATE): Step(Phase.OVER, "Refusal: expired"),
-    (Phase.RETURN, Event.RETURNED): Step(Phase.LIST, "keeps the standing; State"),
-    (Phase.LIST, Event.CLOSED): Step(Phase.ANSWER, "Roster"),
+    (Phase.REPLY, Event.ACCEPTED): Step(Phase.LIST, "keeps key and secret; state"),
+    (Phase.REPLY, Event.ACCEPTED_LATE): Step(Phase.OVER, "refusal: expired"),
+    (Phase.RETURN, Event.RETURNED): Step(Phase.LIST, "keeps the standing; state"),
+    (Phase.LIST, Event.CLOSED): Step(Phase.ANSWER, "roster"),
     (Phase.LIST, Event.SETTLED): Step(Phase.OVER, "nothing"),
-    (Phase.ANSWER, Event.ANSWERED): Step(Phase.OVER, "keeps the standing; State"),
+    (Phase.ANSWER, Event.ANSWERED): Step(Phase.OVER, "keeps the standing; state"),
 }
 
 

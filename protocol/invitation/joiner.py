@@ -99,35 +99,35 @@ class Phase(Enum):
 class Event(Enum):
     """What happens to a guest."""
 
-    ANSWERED = "Answer"
-    SHARED = "Share"
-    PROVED = "right Proof"
-    PROVED_BACK = "right Proof, and this one is back"
-    REFUSED = "Refusal"
-    INVITED = "Invitation"
+    ANSWERED = "answer"
+    SHARED = "share"
+    PROVED = "right proof"
+    PROVED_BACK = "right proof, and this one is back"
+    REFUSED = "refusal"
+    INVITED = "invitation"
     UNFIT = "the data do not fit"
     ACCEPTED = "the owner accepts"
-    KEPT = "State"
-    KEPT_ANSWER = "State: the answer to the list"
-    LISTED = "Roster"
+    KEPT = "state"
+    KEPT_ANSWER = "state: the answer to the list"
+    LISTED = "roster"
     CHOSEN = "the owner confirms or declines"
 
 
-_BEFORE_ACCEPTANCE = (Phase.ANSWER, Phase.SHARE, Phase.PROOF, Phase.RECEIPT)
+_REFUSABLE = (Phase.ANSWER, Phase.PROOF, Phase.RECEIPT)
 STEPS: Table[Phase, Event] = {
-    (Phase.ANSWER, Event.ANSWERED): Step(Phase.SHARE, "Share"),
-    (Phase.SHARE, Event.SHARED): Step(Phase.PROOF, "counts the proof; Proof"),
+    (Phase.ANSWER, Event.ANSWERED): Step(Phase.SHARE, "share"),
+    (Phase.SHARE, Event.SHARED): Step(Phase.PROOF, "counts the proof; proof"),
     (Phase.PROOF, Event.PROVED): Step(Phase.INVITATION, "counts no proof any more"),
-    (Phase.PROOF, Event.PROVED_BACK): Step(Phase.RECEIPT, "State"),
+    (Phase.PROOF, Event.PROVED_BACK): Step(Phase.RECEIPT, "state"),
     (Phase.INVITATION, Event.INVITED): Step(Phase.DECISION, "keeps it"),
-    (Phase.DECISION, Event.UNFIT): Step(Phase.OVER, "State: outside"),
-    (Phase.DECISION, Event.ACCEPTED): Step(Phase.RECEIPT, "keeps the secret; Accept"),
+    (Phase.DECISION, Event.UNFIT): Step(Phase.OVER, "state: outside"),
+    (Phase.DECISION, Event.ACCEPTED): Step(Phase.RECEIPT, "keeps the secret; accept"),
     (Phase.RECEIPT, Event.KEPT): Step(Phase.LIST, "nothing"),
     (Phase.RECEIPT, Event.KEPT_ANSWER): Step(Phase.OVER, "nothing"),
     (Phase.LIST, Event.LISTED): Step(Phase.CHOICE, "keeps it"),
-    (Phase.CHOICE, Event.CHOSEN): Step(Phase.END, "keeps the answer; State: confirmed or declined"),
+    (Phase.CHOICE, Event.CHOSEN): Step(Phase.END, "keeps the answer; state: confirmed or declined"),
     (Phase.END, Event.KEPT_ANSWER): Step(Phase.OVER, "nothing"),
-    **{(phase, Event.REFUSED): Step(Phase.OVER, "may forget its place") for phase in _BEFORE_ACCEPTANCE},
+    **{(phase, Event.REFUSED): Step(Phase.OVER, "may forget its place") for phase in _REFUSABLE},
 }
 
 

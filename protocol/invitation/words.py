@@ -74,6 +74,6 @@ def read_relay(written: str) -> str:
 
 def _proposal(word: str) -> str:
     """The nearest word of the list; the same letters in another order are nearer than any others."""
-    near = difflib.get_close_matches(word, WORDS, n=24, cutoff=0.5)
+    near = difflib.get_close_matches(word, WORDS, n=8, cutoff=0.5)
     near.sort(key=lambda known: sorted(known) != sorted(word))
     return f"; did you mean {near[0]}?" if near else f"; allowed: {_FORM}"

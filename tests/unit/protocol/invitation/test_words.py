@@ -46,9 +46,7 @@ def test_another_form_is_refused_with_the_right_one(written):
         read_code(written)
 
 
-@pytest.mark.parametrize(
-    ("word", "nearest"), [("frok", "fork"), ("otterr", "otter"), ("slat", "slat|salt|slate|slot")]
-)
+@pytest.mark.parametrize(("word", "nearest"), [("forst", "frost"), ("otterr", "otter"), ("slat", "salt")])
 def test_for_an_unknown_word_the_nearest_is_proposed(word, nearest):
     with pytest.raises(ValueError, match=f'the code has no word "{word}"; did you mean ({nearest})\\?'):
         read_code(f"relay.example/48213-otter-width-{word}")
