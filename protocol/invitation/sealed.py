@@ -14,8 +14,9 @@ from protocol.crypto import cpace
 from protocol.crypto.sealing import Channel, derive
 from protocol.invitation.messages import OPEN, SECRET, Invitation, Proof, Sealed, Secret
 
-RANDOM_BYTES = 16 + cpace.SCALAR_BYTES
-"""What an end draws for a session: a nonce, and a scalar."""
+NONCE_BYTES = 16
+RANDOM_BYTES = NONCE_BYTES + cpace.SCALAR_BYTES
+"""What an end draws for a session: a nonce, then a scalar."""
 
 NO_SECRET = bytes(32)
 """In place of the secret of an earlier session: there is none."""
