@@ -112,7 +112,7 @@ MACHINES = (
     ),
     Machine(
         "A relay",
-        ("relay.admission", "relay.frames", "relay.rooms", "relay.room_messages"),
+        ("relay.admission", "relay.frames", "relay.switch", "relay.rooms", "relay.room_messages"),
         (("Steps of a room", relay_rooms.STEPS),),
     ),
 )

@@ -166,10 +166,11 @@ def check_pass(swarm: bytes, shown: Pass) -> None:
     verify(shown.member, _PASS, swarm + shown.key, shown.signature)
 
 
-def check_admission(asked: Admit, key: Key, licences: Licences) -> None:
-    """Raises RemoteProtocolError unless the relay carries for `key`, which has proved itself.
+def admitted_keys(asked: Admit, key: Key, licences: Licences) -> frozenset[Key]:
+    """The keys of a swarm as its member `key`, which has proved itself, shows them: the list and the passes.
 
-    Passes are in the order of their chain: each member is on the list, or an earlier pass is for its key.
+    Raises RemoteProtocolError unless the relay carries for the key. Passes are in the order of their chain:
+    each member is on the list, or an earlier pass is for its key.
     """
     members = asked.members
     if key not in (*members.keys, *(each.key for each in asked.passes)):
@@ -182,3 +183,4 @@ def check_admission(asked: Admit, key: Key, licences: Licences) -> None:
             raise RemoteProtocolError("a pass by somebody who is no member")
         check_pass(members.swarm, each)
         known.add(each.key)
+    return frozenset(known)
