@@ -33,11 +33,14 @@ Enter = Callable[[], AbstractAsyncContextManager[JoinersRoom]]
 
 
 class Decision(Enum):
-    """What the owner says to an invitation."""
+    """What the owner says to an invitation, and the line with which a visit ends that joins nobody."""
 
-    JOIN = "join with this node's data"
-    UNFIT = "the data do not fit; the inviter is told so"
-    LATER = "not now; the inviter is told nothing"
+    JOIN = ""
+    UNFIT = (
+        'the data do not fit, see above; nothing was sent but "its data do not fit yet": mend them, and run '
+        "the same command: the code is still good"
+    )
+    LATER = "not joined, and nothing was sent: the code is still good"
 
 
 class Owner(Protocol):
@@ -68,7 +71,8 @@ class Visitor:
     ) -> None:
         """`state`: as it is kept in `folder`."""
         self.state = state
-        self._folder, self._key, self._owner, self._system = folder, key, owner, system
+        self.folder = folder
+        self._key, self._owner, self._system = key, owner, system
         self._joins: Invitation | None = None
         """The invitation to which the owner has said yes."""
         if state.place.standing is not Standing.OUTSIDE:
@@ -140,9 +144,7 @@ class Visitor:
                 for message in guest.decline_to_join():
                     await room.say(message)
             if decision is not Decision.JOIN:
-                raise NotJoined(
-                    "not joined; the code is still good: the same command shows the invitation again"
-                )
+                raise NotJoined(decision.value, status=2)
             self._joins = invitation
         return guest.accept()
 
@@ -151,7 +153,7 @@ class Visitor:
         self._keep(guest)
         confirms = await self._owner.answer(roster)
         if confirms:
-            keep_list(self._folder, roster, guest.place.invitation[0].task, self.state.own)
+            keep_list(self.folder, roster, guest.place.invitation[0].task, self.state.own)
         return guest.answer_list(Standing.CONFIRMED if confirms else Standing.DECLINED)
 
     def _refused(self, refusal: Refusal) -> None:
@@ -168,7 +170,7 @@ class Visitor:
                 )
             case Reason.USED:
                 raise NotJoined(
-                    "this code is used up: somebody joined by it; if it was not you, tell the inviter at once",
+                    "this code is used up: somebody joined by it; if not you, tell the inviter at once",
                     status=2,
                 )
         raise NotJoined("this code is over: ask the inviter for a new one", status=2)
@@ -176,5 +178,5 @@ class Visitor:
     def _keep(self, guest: Guest) -> None:
         if guest.place != self.state.place:
             state = replace(self.state, place=guest.place)
-            keep_joining(self._folder, state, self._system.disk)
+            keep_joining(self.folder, state, self._system.disk)
             self.state = state

@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol, TypeVar
 
-from aiohttp import ClientWebSocketResponse, WSMsgType
+from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
-from node.net.outgoing import NoWay, outgoing_client, relay_websocket
+from node.net.relay.client import NoWay, RelayClient, next_message, prove
 from node.system.errors import UserError
+from node.system.streams import KERNEL
 from node.system.system import SYSTEM, System
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
@@ -31,7 +32,6 @@ from protocol.relay.room_messages import (
     read_to_joiner,
     write_room_message,
 )
-from protocol.wire import handshake
 from protocol.wire.ids import Key
 
 _ANSWER_S = 30.0
@@ -128,15 +128,16 @@ _End = TypeVar("_End", bound=_Socket)
 @asynccontextmanager
 async def entered(relay: str, room: str) -> AsyncIterator[JoinersRoom]:
     """Enters a room of the relay at HOST:PORT, and leaves it at the end. Raises Shut, ConnectionError."""
-    async with _connected(relay, f"/v1/room/{room}", _Room) as inside:
+    async with _websocket(relay, f"/v1/room/{room}") as ws:
         try:
             async with asyncio.timeout(_ANSWER_S):
-                answer = read_to_joiner(await inside.receive())
+                answer = read_to_joiner(await next_message(ws))
         except (OSError, RemoteProtocolError) as error:
             raise _silent(relay, error) from error
         if isinstance(answer, Barred):
             raise Shut(answer.bar)
-        yield inside
+        async with _reading(_Room(ws)) as room_inside:
+            yield room_inside
 
 
 @asynccontextmanager
@@ -148,50 +149,64 @@ async def opened_rooms(
     `pinned`: the key that the relay must have; None: it is met for the first time. Raises UserError if it has
     another key or refuses, ConnectionError if there is no way to it.
     """
-    async with _connected(relay, "/v1/rooms", _Rooms) as rooms:
+    async with _websocket(relay, "/v1/rooms") as ws:
         try:
             async with asyncio.timeout(_ANSWER_S):
-                shown = await _introduced(rooms, key, pinned, relay, system)
-                await rooms.say(asked)
-                answer = await rooms.hear()
+                shown = await prove(ws, key, system.entropy)
+                _check_key(relay, shown, pinned)
+                await ws.send_bytes(write_room_message(asked))
+                answer = read_to_inviter(await next_message(ws))
         except (OSError, RemoteProtocolError) as error:
             raise _silent(relay, error) from error
-        if isinstance(answer, Refused):
-            raise UserError(f"the relay at {relay} refuses: {answer.why}", status=2 if answer.is_final else 1)
-        if not isinstance(answer, Rooms):
-            raise NoWay(f"no relay answers at {relay}: it says {type(answer).__name__}")
-        yield rooms, Relay(relay, shown, answer.licence), answer.digits
+        match answer:
+            case Rooms(licence, digits):
+                async with _reading(_Rooms(ws)) as rooms:
+                    yield rooms, Relay(relay, shown, licence), digits
+            case Refused(why, is_final) if is_final:
+                raise UserError(f"the relay {relay} refuses: {why}", status=2)
+            case Refused(why):
+                raise ConnectionError(f"the relay {relay} refuses: {why}")
+            case _:
+                raise ConnectionError(f"no relay answers at {relay}: it says {type(answer).__name__}")
 
 
-def _silent(relay: str, error: Exception) -> NoWay:
-    return NoWay(f"no relay answers at {relay}: {str(error) or 'no answer in time'}")
+def _silent(relay: str, error: Exception) -> ConnectionError:
+    return ConnectionError(f"no relay answers at {relay}: {str(error) or 'no answer in time'}")
 
 
-async def _introduced(rooms: _Rooms, key: NodeKey, pinned: Key | None, relay: str, system: System) -> Key:
-    """Runs the dialler's part of the handshake; returns the relay's key. Raises UserError for a wrong one."""
-    mine = system.entropy(handshake.NONCE_BYTES)
-    await rooms.send(handshake.knock(mine))
-    challenged = handshake.read_challenge(await rooms.receive(), mine, handshake.RELAY)
-    if pinned is not None and challenged.key != pinned:
+def _check_key(relay: str, shown: Key, pinned: Key | None) -> None:
+    """Raises UserError if the relay shows another key than it must have."""
+    if pinned is not None and shown != pinned:
         raise UserError(
-            f"the relay at {relay} holds the key {challenged.key.hex()[:16]}..., not {pinned.hex()[:16]}...: "
-            "another machine answers there; ask who runs it",
+            f"the relay {relay} holds the key {shown.hex()[:16]}..., not {pinned.hex()[:16]}...: another "
+            "machine answers there; ask who runs it",
             status=2,
         )
-    await rooms.send(handshake.proof(key, mine, challenged, handshake.RELAY))
-    return challenged.key
 
 
 @asynccontextmanager
-async def _connected(relay: str, path: str, kind: type[_End]) -> AsyncIterator[_End]:
-    async with outgoing_client() as client:
-        ws = await relay_websocket(client, relay, path, MAX_ROOM_MESSAGE_BYTES)
-        end = kind(ws)
-        reading = asyncio.create_task(end.read())
-        try:
-            yield end
-        finally:
-            reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await reading
+async def _websocket(relay: str, path: str) -> AsyncIterator[ClientWebSocketResponse]:
+    """Opens a websocket, and closes it at the end. Raises ConnectionError."""
+    client = RelayClient(KERNEL)
+    try:
+        ws = await client.open(relay, path, MAX_ROOM_MESSAGE_BYTES)
+    except NoWay as error:
+        await client.close()
+        raise ConnectionError(str(error)) from error
+    try:
+        yield ws
+    finally:
+        with suppress(ClientError, OSError):
             await ws.close()
+        await client.close()
+
+
+@asynccontextmanager
+async def _reading(end: _End) -> AsyncIterator[_End]:
+    """Reads all the time."""
+    reading = asyncio.create_task(end.read())
+    try:
+        yield end
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
