@@ -467,9 +467,7 @@ def _introduction(
         "task": f"{task.task.name}, {about.what}{resumed}",
         "data": about.data,
         "may join": who,
-        "links": protection(options.tls, endpoint)
-        if options.swarm is None
-        else by_relay(options.swarm.relays),
+        "links": _links(options, endpoint),
         "sums": at_least + sums.text,
         **introduction(prepared.learning.mechanism, state.ledger),
         "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
@@ -480,6 +478,11 @@ def _introduction(
         **about.notes,
         "out": str(out),
     }
+
+
+def _links(options: NodeOptions, endpoint: str) -> str:
+    """Returns what leads to the others, and what protects it."""
+    return protection(options.tls, endpoint) if options.swarm is None else by_relay(options.swarm.relays)
 
 
 def _wait_words(options: NodeOptions) -> dict[str, str]:

@@ -15,9 +15,7 @@ _WIDTH = 100
 def marked_lines(task: bytes) -> list[str]:
     """The lines of a task file that tell something about the data from which it was made, shortened."""
     lines = [line.strip() for line in task.decode("utf-8", "replace").splitlines()]
-    marked = [
-        line.replace(MARK, "").strip(" :") for line in lines if MARK in line.removeprefix(f"#   {MARK}")
-    ]
+    marked = [line.partition(MARK)[0].strip() for line in lines if MARK in line.removeprefix(f"#   {MARK}")]
     return [one_line(line) if len(line) <= _WIDTH else f"{one_line(line)[:_WIDTH]}..." for line in marked]
 
 

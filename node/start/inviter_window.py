@@ -95,8 +95,8 @@ def _show_codes(state: Inviting, key: NodeKey, terminal: Terminal) -> None:
         terminal.say(
             *(f"  {seat.name:<{width}}   murmuration join {code_of(state, seat)}" for seat in free),
             "",
-            "Give each line to that person only, by telephone or a channel that you trust. Each is good once, "
-            "for 24 hours.",
+            "Give each line to that person only, by telephone or a channel that you trust. Each is good "
+            "for 24 hours, once.",
             f"Keep this window open until all have joined. Waiting: {', '.join(seat.name for seat in free)}.",
         )
 

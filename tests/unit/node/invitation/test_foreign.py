@@ -26,8 +26,8 @@ columns = [    {MARK}: all names below
   {{ name = "{"long" * 40}" }},    {MARK}: mean, std
 """
     first, second, third = marked_lines(text.encode())
-    assert first == "expected_rows = 3000    : rows"
-    assert second == "columns = [    : all names below"
+    assert first == "expected_rows = 3000"
+    assert second == "columns = ["
     assert third.endswith("...")
     assert len(third) == 103
 

@@ -1,4 +1,4 @@
-"""The file of a swarm: what is written is read, what is changed is refused, and the owner's part is not signed."""
+"""The file of a swarm: what is written is read, and what is changed is refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_who_is_removed_is_not_learned_with_until_taken_back(tmp_path):
         ('endpoint = "relay.example:443"', 'endpoint = "no endpoint"'),
         (f'signature = "{ROSTER.signature.hex()}"', 'signature = ""'),
         (f'nonce = "{ROSTER.nonce.hex()}"', "nonce = 7"),
-        ("[own]", "[other]"),
+        ("\n[own]", "\n[other]"),
         ("[[members]]", "[[members"),
     ],
 )
