@@ -27,7 +27,7 @@ from protocol.relay.stream import (
     StreamAction,
     StreamId,
 )
-from protocol.relay.ways import CLOSED_S, Away, Carrier, Line, Ways
+from protocol.relay.ways import CLOSED_S, Away, CarrierId, Line, Ways
 from protocol.wire.ids import Key
 
 BASE_BITS = 40
@@ -52,7 +52,7 @@ _AWAY = {
 class Ready:
     """Frames wait for a carrier: `next_frame` returns them."""
 
-    carrier: Carrier
+    carrier: CarrierId
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class _Carried:
     stream: Stream
     line: Line
     since: float
-    turn: Carrier | None = None
+    turn: CarrierId | None = None
     """The carrier on which it waits for its turn."""
 
 
@@ -112,7 +112,7 @@ class Streams:
         self._ways = Ways(self._members, relays, now)
         self._streams: dict[StreamId, _Carried] = {}
         self._of_peer: dict[Key, dict[StreamId, _Carried]] = {member: {} for member in self._members}
-        self._turns: dict[Carrier, _Turns] = {}
+        self._turns: dict[CarrierId, _Turns] = {}
         """The carriers that are up."""
         self._ended: OrderedDict[StreamId, Frame] = OrderedDict()
         """The last word on each ended stream: RESET, or CREDIT beyond the far end's FIN."""
@@ -135,7 +135,7 @@ class Streams:
         """Since when a member is away; None while a relay leads to it, as far as is known."""
         return self._ways.away((member, CarrierKind.CONTROL))
 
-    def way(self, member: Key) -> Carrier | None:
+    def way(self, member: Key) -> CarrierId | None:
         """The carrier that leads to a member; None while it is away."""
         return self._ways.way((member, CarrierKind.CONTROL))
 
@@ -199,14 +199,14 @@ class Streams:
 
     # -- carriers ------------------------------------------------------------------------------------
 
-    def connect(self, carrier: Carrier, now: float) -> list[Action]:
+    def connect(self, carrier: CarrierId, now: float) -> list[Action]:
         """A carrier is up: the streams that go by it ask what has arrived."""
         if carrier in self._turns:
             raise LocalProtocolError(f"{carrier} was connected already")
         self._turns[carrier] = _Turns()
         return self._move(self._ways.connect(carrier, now), now)
 
-    def disconnect(self, carrier: Carrier, now: float) -> list[Action]:
+    def disconnect(self, carrier: CarrierId, now: float) -> list[Action]:
         """A carrier broke; what waited for it goes another way, or waits."""
         turns = self._turns.pop(carrier, None)
         if turns is None:
@@ -215,7 +215,7 @@ class Streams:
             carried.turn = None
         return self._move(self._ways.disconnect(carrier, now), now)
 
-    def next_frame(self, carrier: Carrier, now: float) -> Frame | None:
+    def next_frame(self, carrier: CarrierId, now: float) -> Frame | None:
         """The frame that a carrier sends next; None if there is none now. `Ready` follows."""
         turns = self._turns.get(carrier)
         if turns is None:
@@ -234,7 +234,7 @@ class Streams:
                 return frame
         return None
 
-    def receive(self, carrier: Carrier, frame: Frame, now: float) -> list[Action]:
+    def receive(self, carrier: CarrierId, frame: Frame, now: float) -> list[Action]:
         """Processes a frame that a carrier brought."""
         if carrier not in self._turns:
             raise LocalProtocolError(f"a frame came by {carrier}, which is not connected")
@@ -303,7 +303,7 @@ class Streams:
                 actions += self._seek_turn(carried)
         return actions
 
-    def _arrived(self, carrier: Carrier, frame: Frame, now: float) -> list[Action]:
+    def _arrived(self, carrier: CarrierId, frame: Frame, now: float) -> list[Action]:
         """A relay says HERE. Its streams end if the member has another process by now."""
         member, process = frame.key, frame.stream
         before = self._processes.get(member)
@@ -347,7 +347,7 @@ class Streams:
         self._streams[name] = self._of_peer[name[0]][name] = carried
         return carried
 
-    def _unknown(self, carrier: Carrier, frame: Frame, now: float) -> list[Action]:
+    def _unknown(self, carrier: CarrierId, frame: Frame, now: float) -> list[Action]:
         """Answers a frame of a stream that is not open here: it may begin, or be over."""
         peer, number = name = frame.key, frame.stream
         last_word = self._ended.get(name)
@@ -366,7 +366,7 @@ class Streams:
         carried.stream.answer(frame.offset)
         return [Opened(name), *self._seek_turn(carried)]
 
-    def _refuse(self, carrier: Carrier, frame: Frame) -> list[Action]:
+    def _refuse(self, carrier: CarrierId, frame: Frame) -> list[Action]:
         """Answers RESET to anything but a RESET."""
         if frame.kind is FrameKind.RESET:
             return []
@@ -398,7 +398,7 @@ class Streams:
     def _end(self, carried: _Carried, why: str) -> list[Action]:
         return self._settle(carried, carried.stream.end(why))
 
-    def _last_word(self, carrier: Carrier, frame: Frame) -> list[Action]:
+    def _last_word(self, carrier: CarrierId, frame: Frame) -> list[Action]:
         waiting = self._turns[carrier].last_words
         if len(waiting) >= LAST_WORDS:
             return []

@@ -21,7 +21,7 @@ CLOSED_S = 3.0
 """The same where the member closed its carrier, as its system does when its process ends."""
 
 
-class Carrier(NamedTuple):
+class CarrierId(NamedTuple):
     """A connection of this node to a relay. `relay`: its index in the roster's list."""
 
     relay: int
@@ -49,18 +49,18 @@ class Ways:
 
     def __init__(self, members: Iterable[Key], relays: int, now: float) -> None:
         self._relays = relays
-        self._up: set[Carrier] = set()
-        self._absent: dict[tuple[Carrier, Key], Absence] = {}
-        self._ways: dict[Line, Carrier] = {}
+        self._up: set[CarrierId] = set()
+        self._absent: dict[tuple[CarrierId, Key], Absence] = {}
+        self._ways: dict[Line, CarrierId] = {}
         self._away: dict[Line, Away] = {
             (member, kind): Away(now, None, now + SILENT_S) for member in members for kind in CarrierKind
         }
 
-    def way(self, line: Line) -> Carrier | None:
+    def way(self, line: Line) -> CarrierId | None:
         """The carrier that leads to a member; None while it is away."""
         return self._ways.get(line)
 
-    def guess(self, kind: CarrierKind) -> Carrier | None:
+    def guess(self, kind: CarrierKind) -> CarrierId | None:
         """The carrier by which to ask for a member that is away: no relay may have said that it is back."""
         return next(iter(self._connected(kind)), None)
 
@@ -68,24 +68,24 @@ class Ways:
         """Since when a member is away; None while a way leads to it."""
         return self._away.get(line)
 
-    def connect(self, carrier: Carrier, now: float) -> list[Line]:
+    def connect(self, carrier: CarrierId, now: float) -> list[Line]:
         """A carrier is up, which knows nothing of the past. Returns the lines whose way has changed."""
         self._up.add(carrier)
         for known in [known for known in self._absent if known[0] == carrier]:
             del self._absent[known]
         return self._review(self._lines(carrier.kind), now)
 
-    def disconnect(self, carrier: Carrier, now: float) -> list[Line]:
+    def disconnect(self, carrier: CarrierId, now: float) -> list[Line]:
         """A carrier broke. Returns the lines whose way has changed."""
         self._up.discard(carrier)
         return self._review(self._lines(carrier.kind), now)
 
-    def leave(self, carrier: Carrier, member: Key, how: Absence, now: float) -> list[Line]:
+    def leave(self, carrier: CarrierId, member: Key, how: Absence, now: float) -> list[Line]:
         """A relay says AWAY. Returns the lines whose way has changed."""
         self._absent[carrier, member] = how
         return self._review([(member, carrier.kind)], now)
 
-    def arrive(self, carrier: Carrier, member: Key, now: float) -> list[Line]:
+    def arrive(self, carrier: CarrierId, member: Key, now: float) -> list[Line]:
         """A relay says HERE, or brings a frame of the member. Returns the lines whose way has changed."""
         if self._absent.pop((carrier, member), None) is None:
             return []
@@ -94,9 +94,9 @@ class Ways:
     def _lines(self, kind: CarrierKind) -> list[Line]:
         return [line for line in (*self._ways, *self._away) if line[1] is kind]
 
-    def _connected(self, kind: CarrierKind) -> list[Carrier]:
+    def _connected(self, kind: CarrierKind) -> list[CarrierId]:
         """The carriers of a kind that are up, in the roster's order."""
-        return [carrier for relay in range(self._relays) if (carrier := Carrier(relay, kind)) in self._up]
+        return [carrier for relay in range(self._relays) if (carrier := CarrierId(relay, kind)) in self._up]
 
     def _review(self, lines: Iterable[Line], now: float) -> list[Line]:
         changed: list[Line] = []

@@ -16,7 +16,7 @@ from protocol.relay.admission import CarrierKind
 from protocol.relay.frames import Absence, Frame, FrameKind
 from protocol.relay.stream import Bounds, Ended, FarFinished, Opened, Received, Room, StreamId
 from protocol.relay.streams import Action, NoStream, Ready, Streams
-from protocol.relay.ways import Carrier
+from protocol.relay.ways import CarrierId
 from protocol.wire.ids import Key
 
 BOUNDS = Bounds(piece=256, window=4096, credit=512, of_a_pair=16, kept=16 * 1024)
@@ -73,7 +73,7 @@ class Node:
         base = world.chance.getrandbits(40)
         self.machine = Streams(key, world.keys, world.relays, base, world.now, BOUNDS)
         self.halves: dict[StreamId, Half] = {}
-        self.pulling: set[Carrier] = set()
+        self.pulling: set[CarrierId] = set()
         self.wakes_at: float | None = None
 
     def open(self, peer: Key) -> None:
@@ -121,12 +121,12 @@ class Node:
     def consume(self, stream: StreamId, count: int) -> None:
         self.act(self.machine.consume(stream, count))
 
-    def pull_later(self, carrier: Carrier) -> None:
+    def pull_later(self, carrier: CarrierId) -> None:
         if carrier not in self.pulling:
             self.pulling.add(carrier)
             self.world.later(0.0005, self.pull, carrier)
 
-    def pull(self, carrier: Carrier) -> None:
+    def pull(self, carrier: CarrierId) -> None:
         self.pulling.discard(carrier)
         frame = self.machine.next_frame(carrier, self.world.now)
         if frame is not None:
@@ -156,7 +156,7 @@ class World:
         self.keys = tuple(bytes([number]) * 32 for number in range(self.chance.choice((2, 2, 3))))
         self._events: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
         self._numbers = itertools.count()
-        self._lives: dict[tuple[Key, Carrier], int] = {}
+        self._lives: dict[tuple[Key, CarrierId], int] = {}
         """The carriers that are up, and how often each has been."""
         self.nodes = {key: Node(self, key) for key in self.keys}
 
@@ -171,25 +171,25 @@ class World:
 
     # -- relays --------------------------------------------------------------------------------------
 
-    def up(self, key: Key, carrier: Carrier) -> None:
+    def up(self, key: Key, carrier: CarrierId) -> None:
         self._lives[key, carrier] = next(self._numbers)
         self.nodes[key].act(self.nodes[key].machine.connect(carrier, self.now))
         for other in self.keys:
             if other != key and (other, carrier) in self._lives:
                 self.bring(other, carrier, Frame(key, FrameKind.HERE, 7))
 
-    def down(self, key: Key, carrier: Carrier, how: Absence) -> None:
+    def down(self, key: Key, carrier: CarrierId, how: Absence) -> None:
         del self._lives[key, carrier]
         self.nodes[key].act(self.nodes[key].machine.disconnect(carrier, self.now))
         for other in self.keys:
             if other != key and (other, carrier) in self._lives:
                 self.bring(other, carrier, Frame(key, FrameKind.AWAY, 0, how))
 
-    def bring(self, key: Key, carrier: Carrier, frame: Frame) -> None:
+    def bring(self, key: Key, carrier: CarrierId, frame: Frame) -> None:
         """The relay's own word, which arrives while the carrier lives."""
         self.later(0.001, self.deliver, key, carrier, frame, self._lives[key, carrier])
 
-    def send(self, node: Node, carrier: Carrier, frame: Frame) -> None:
+    def send(self, node: Node, carrier: CarrierId, frame: Frame) -> None:
         to, sky = frame.key, self.weather
         if (to, carrier) not in self._lives:
             self.bring(node.key, carrier, Frame(to, FrameKind.AWAY, 0, Absence.SILENT))
@@ -203,7 +203,7 @@ class World:
             delay_s = 0.001 + self.chance.random() * self.chance.choice((0.0, sky.delay_s))
             self.later(delay_s, self.deliver, to, carrier, one, self._lives[to, carrier])
 
-    def deliver(self, key: Key, carrier: Carrier, frame: Frame, life: int) -> None:
+    def deliver(self, key: Key, carrier: CarrierId, frame: Frame, life: int) -> None:
         if self._lives.get((key, carrier)) == life:
             node = self.nodes[key]
             node.act(node.machine.receive(carrier, frame, self.now))
@@ -214,7 +214,7 @@ class World:
         whose = self.keys if self.chance.random() < 0.5 else (self.chance.choice(self.keys),)
         for key in whose:
             for kind in CarrierKind:
-                if (key, carrier := Carrier(relay, kind)) in self._lives:
+                if (key, carrier := CarrierId(relay, kind)) in self._lives:
                     self.down(key, carrier, Absence.SILENT)
                     self.later(outage_s + self.chance.random(), self.up, key, carrier)
 
@@ -224,7 +224,7 @@ class World:
         for key in self.keys:
             for relay in range(self.relays):
                 for kind in CarrierKind:
-                    self.at(self.chance.random(), self.up, key, Carrier(relay, kind))
+                    self.at(self.chance.random(), self.up, key, CarrierId(relay, kind))
         for _ in range(self.chance.choice((1, 2, 8))):
             here, there = self.chance.sample(self.keys, 2)
             self.at(self.chance.random() * 3, self.nodes[here].open, there)

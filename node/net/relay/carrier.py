@@ -18,7 +18,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Admit, Refused, Relay, Welcome, read_answer, write_admission
 from protocol.relay.frames import MAX_FRAME_BYTES, Frame, read_frame
-from protocol.relay.ways import Carrier
+from protocol.relay.ways import CarrierId
 
 FIRST_RETRY_S, RETRY_CAP_S = 0.2, 10.0
 PATH = "/v1/relay"
@@ -27,19 +27,19 @@ PATH = "/v1/relay"
 class Hub(Protocol):
     """Whoever owns the streams."""
 
-    def connected(self, carrier: Carrier, welcome: Welcome) -> None:
+    def connected(self, carrier: CarrierId, welcome: Welcome) -> None:
         """A carrier is up."""
 
-    def disconnected(self, carrier: Carrier) -> None:
+    def disconnected(self, carrier: CarrierId) -> None:
         """A carrier broke."""
 
-    def failed(self, carrier: Carrier, error: UserError) -> None:
+    def failed(self, carrier: CarrierId, error: UserError) -> None:
         """A carrier could not be opened; it is tried again."""
 
-    def next_frame(self, carrier: Carrier) -> Frame | None:
+    def next_frame(self, carrier: CarrierId) -> Frame | None:
         """Returns the frame to send next; None if there is none now."""
 
-    def receive(self, carrier: Carrier, frame: Frame) -> None:
+    def receive(self, carrier: CarrierId, frame: Frame) -> None:
         """Takes a frame."""
 
 
@@ -49,7 +49,7 @@ class CarrierTask:
     def __init__(
         self,
         hub: Hub,
-        carrier: Carrier,
+        carrier: CarrierId,
         relay: Relay,
         key: NodeKey,
         admit: Admit,

@@ -88,7 +88,7 @@ class RelayClient:
                 f"https://{endpoint}{path}",
                 protocols=(SUBPROTOCOL,),
                 timeout=ClientWSTimeout(ws_close=CLOSE_S),
-                max_msg_size=most_bytes,
+                max_msg_size=most_bytes + 1,  # the first size that aiohttp refuses
                 heartbeat=HEARTBEAT_S,
                 compress=0,
                 proxy=proxy,

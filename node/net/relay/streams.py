@@ -29,7 +29,7 @@ from protocol.relay.admission import Admit, CarrierKind, Members, Pass, Relay, W
 from protocol.relay.frames import Absence, Frame
 from protocol.relay.stream import BOUNDS, Bounds, Ended, FarFinished, Opened, Received, Room, StreamId
 from protocol.relay.streams import Action, Limited, NoStream, Ready
-from protocol.relay.ways import Carrier
+from protocol.relay.ways import CarrierId
 from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
@@ -97,9 +97,9 @@ class RelayedStreams:
         self._process = int.from_bytes(entropy(_PROCESS_BYTES), "big")
         self._machine: ends.Streams | None = None
         self._client: RelayClient | None = None
-        self._carriers: dict[Carrier, CarrierTask] = {}
+        self._carriers: dict[CarrierId, CarrierTask] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._up: set[Carrier] = set()
+        self._up: set[CarrierId] = set()
         self._is_up = asyncio.Event()
         self._refused: asyncio.Future[None] | None = None
         """Ends `start` with an error that another try does not mend."""
@@ -130,7 +130,7 @@ class RelayedStreams:
         for number, relay in enumerate(self._relays):
             for kind in CarrierKind:
                 admit = Admit(kind, self._process, self._members, relay.licence, self._passes)
-                carrier = Carrier(number, kind)
+                carrier = CarrierId(number, kind)
                 task = CarrierTask(self, carrier, relay, self._key, admit, self._client, self._entropy)
                 self._carriers[carrier] = task
                 self._tasks.append(asyncio.create_task(task.run(), name=f"carrier to {relay.endpoint}"))
@@ -156,9 +156,8 @@ class RelayedStreams:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for local in list(self._locals.values()):
-            local.end(in_peace=False)
-        self._locals.clear()
+        for stream in list(self._locals):
+            self.abort(stream)
         while self._incoming:
             self._incoming.popleft().close()
         if self._client is not None:
@@ -247,10 +246,10 @@ class RelayedStreams:
 
     # -- what carriers call --------------------------------------------------------------------------
 
-    def connected(self, carrier: Carrier, welcome: Welcome) -> None:
+    def connected(self, carrier: CarrierId, welcome: Welcome) -> None:
         """See Hub.connected."""
         self._up.add(carrier)
-        if all(Carrier(carrier.relay, kind) in self._up for kind in CarrierKind):
+        if all(CarrierId(carrier.relay, kind) in self._up for kind in CarrierKind):
             endpoint = self._relays[carrier.relay].endpoint
             log.info("relay-connected", relay=endpoint)
             if self._said.pop(carrier.relay, None) and self._is_up.is_set():
@@ -258,12 +257,12 @@ class RelayedStreams:
             self._is_up.set()
         self._act(self._running.connect(carrier, asyncio.get_running_loop().time()))
 
-    def disconnected(self, carrier: Carrier) -> None:
+    def disconnected(self, carrier: CarrierId) -> None:
         """See Hub.disconnected."""
         self._up.discard(carrier)
         self._act(self._running.disconnect(carrier, asyncio.get_running_loop().time()))
 
-    def failed(self, carrier: Carrier, error: UserError) -> None:
+    def failed(self, carrier: CarrierId, error: UserError) -> None:
         """See Hub.failed. The owner reads each reason once."""
         line = str(error)
         if not isinstance(error, NoWay) and self._refused is not None and not self._refused.done():
@@ -272,13 +271,13 @@ class RelayedStreams:
             self._said[carrier.relay] = line
             self._warn(line)
 
-    def next_frame(self, carrier: Carrier) -> Frame | None:
+    def next_frame(self, carrier: CarrierId) -> Frame | None:
         """See Hub.next_frame."""
         frame = self._running.next_frame(carrier, asyncio.get_running_loop().time())
         self._set_timer()
         return frame
 
-    def receive(self, carrier: Carrier, frame: Frame) -> None:
+    def receive(self, carrier: CarrierId, frame: Frame) -> None:
         """See Hub.receive."""
         self._act(self._running.receive(carrier, frame, asyncio.get_running_loop().time()))
 
