@@ -265,9 +265,11 @@ class Nursery:
         """Forks a process that runs a module's `main`."""
         return self._keep(Forked(name, argv, orders or Orders()))
 
-    def command(self, module: str, argv: Sequence[str], cwd: Path) -> Process:
+    def command(
+        self, module: str, argv: Sequence[str], cwd: Path, orders: Orders | None = None
+    ) -> Process:
         """Runs a module's `main` in the folder `cwd`."""
-        return self._keep(Forked("tests.e2e.inside", (str(cwd), module, *argv), Orders()))
+        return self._keep(Forked("tests.e2e.inside", (str(cwd), module, *argv), orders or Orders()))
 
     def script(self, path: Path, cwd: Path) -> Process:
         """Runs `python PATH` in the folder `cwd`."""
