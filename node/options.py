@@ -250,8 +250,9 @@ class NodeOptions:
     )
     wait_s: float = option(
         "how long to wait for the others before the first group, at least; meanwhile no round is spent, "
-        "and the node says who is missing. If none came, it ends with exit status 1. With 0 each round "
-        "waits for aggregation.group_timeout_s, and then the node goes on with its own update. Default: "
+        "and the node says who is missing. If none came, it ends with exit status 1. With forever it waits "
+        "so for each later group, too. With 0 each round waits for aggregation.group_timeout_s, and then "
+        "the node goes on with its own update. Default: "
         "%(default)s",
         seconds_or("forever", math.inf, 0, 30 * 24 * 3600),
         name="wait",

@@ -7,13 +7,16 @@ others agreed on, and its round fails.
 `Follower`: a node whose privacy budget is spent offers nothing and adopts the bases that others make. Such
 a round is the phase `following` of protocol.swarm.phases. Invariants:
 - a node that has begun to follow follows for good, even after a restart, offers nothing and announces it;
-- every round ends, at T_group at the latest, unless no base can come without peers of another version.
+- every round ends, at T_group at the latest, unless no base can come without peers of another version, or
+  its owner has every offer wait for longer.
 
 `Closing`: after its last round a node serves what it holds until the others have it, too. These are the
 phases `closing` and `closed` of protocol.swarm.phases.
 """
 
 from __future__ import annotations
+
+import math
 
 from protocol.actions import Reason
 from protocol.swarm.meeting.discovery import Discovery
@@ -88,18 +91,25 @@ class Follower:
         """Whether this node has fetched a base since its last round ended."""
         self.deadline: float | None = None
         """The end of T_group of the running round (Unix s); None between two rounds."""
+        self._waits_until = -math.inf
+        """Until when the owner has this node wait, as if it offered (Unix s)."""
 
     def begin(self, now: float) -> None:
         """Begin a round; from the first one on, this node follows. A base since the last one ends it."""
         self._state.following = True
         self.deadline = now + self._settings.timeouts.group_s
+        self._waits_until = now + self._settings.timeouts.wait_each_s
 
     def is_overdue(self, now: float) -> bool:
         """Whether the running round's T_group is over."""
         return self.deadline is not None and now >= self.deadline
 
+    def is_patient(self, now: float) -> bool:
+        """Whether the owner has this node wait for a base still."""
+        return now < self._waits_until
+
     def waits_on(self, now: float) -> None:
-        """No base can come without peers of another version: another T_group begins."""
+        """No base can come without others, for which this node waits: another T_group begins."""
         self.deadline = now + self._settings.timeouts.group_s
 
     def adopted(self, is_own: bool) -> None:

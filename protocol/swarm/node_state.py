@@ -99,12 +99,14 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """T_group, and the caps of a session's halves; how long the first offer waits for a group at least."""
+    """T_group, and the caps of a session's halves; how long an offer waits for a group at least."""
 
     group_s: float
     session: SessionTimeouts
     wait_s: float = 0.0
     """For the first offer of each start; infinite: for ever."""
+    wait_each_s: float = 0.0
+    """For every offer, from its begin on; infinite: a missing quorum never ends a round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +160,9 @@ class NodeState:
 
     All parts of a node read it; one class writes each field (tests/unit/protocol/test_state_owners.py).
 
-    `round`: how many rounds it has ended, with others or alone. It is this node's own count: nobody else's
-    message changes it, and no other node compares it with anything but an earlier value of it.
+    `round`: how many rounds it has ended, with others or alone, and sessions that it has left without
+    spending its offer. It is this node's own count: nobody else's message changes it, and no other node
+    compares it with anything but an earlier value of it.
 
     `line`: the line of its base. `votes`: its open votes. `gone`: the electors of this anchor that its owner
     declares gone for good. `run`: the run of steps that it is in, by the sid of its first step.
