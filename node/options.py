@@ -324,6 +324,8 @@ class NodeOptions:
     debug: bool = switch("log dropped messages, and tracebacks of errors. Default: no")
     privacy_note: str = ""
     """A line about privacy that was switched off on a task made for it."""
+    roster: bytes | None = None
+    """The digest of the signed list of members, in a swarm made by invitation; None: there is no list."""
 
     @property
     def tracker(self) -> str | None:

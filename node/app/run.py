@@ -265,7 +265,12 @@ def prepared_on(
         plan=Plan(
             task=task,
             parameters=canonical_parameters(
-                task, named, learning.bound, trainer.digests(loaded_names(task.model)), learning.computed
+                task,
+                named,
+                learning.bound,
+                trainer.digests(loaded_names(task.model)),
+                learning.computed,
+                options.roster,
             ),
             accuracy_of=dataset.accuracy_name,
             rounds=rounds,

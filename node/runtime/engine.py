@@ -29,7 +29,7 @@ from node.runtime.contributions.loss_gate import make_loss_gate
 from node.runtime.contributions.weighting import WRONG_WEIGHTS
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.meter import Meter
-from node.runtime.notices import Notices, fatal_text
+from node.runtime.notices import Notices
 from node.runtime.plan import Plan
 from node.runtime.privacy.group_guarantees import Withstands, withstands
 from node.runtime.privacy.spent_before import behind_text
@@ -449,7 +449,7 @@ class Engine:
             case WrongTracker(endpoint, text):
                 raise ConfigError(self._tracker.changed(endpoint, text))
             case Fatal():
-                raise ConfigError(fatal_text(action, self._plan.parameters))
+                raise ConfigError(self._notices.of_fatal(action))
             case Closed():
                 self._closed.set()
         return []

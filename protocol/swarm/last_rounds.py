@@ -23,6 +23,7 @@ from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.recovery.fetch import PATIENCE_S
+from protocol.wire.endpoints import key_of
 
 LINGER_S = 10.0
 
@@ -70,13 +71,15 @@ class SwarmEnd:
     def is_deserted(self) -> bool:
         """Whether no peer was heard since this start, and every greeted endpoint refuses connections.
 
-        A tracker that answers does not count as a peer: it stays when a swarm has ended.
+        A tracker that answers does not count as a peer: it stays when a swarm has ended. An endpoint that
+        stands for a key refuses nothing: a peer that is away may come, and a relay that refuses is no peer.
         """
         if any(member.live for member in self._discovery.members.every):
             return False
         tracker = self._settings.contacts.tracker if self._discovery.tracker_key else None
-        named = [greeting for end, greeting in self._discovery.greetings.items() if end != tracker]
-        return bool(named or tracker) and all(greeting.is_refused for greeting in named)
+        named = {end: greeting for end, greeting in self._discovery.greetings.items() if end != tracker}
+        refused = (greeting.is_refused and key_of(end) is None for end, greeting in named.items())
+        return bool(named or tracker) and all(refused)
 
 
 class Follower:

@@ -15,6 +15,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import BY_SIZE, Ballot, Electorate, strong_ballot
 from protocol.quorum.lineage import FIRST, Line
 from protocol.wire import signing
+from protocol.wire.endpoints import key_of, of_key
 from protocol.wire.ids import NO_SID
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Announce, Base, ChargeCount, Charged, Group, Key, Sid
@@ -147,6 +148,15 @@ class Settings:
         members = _PEERS_OF_MASKED if self.aggregation.masked else peers
         takes_s = transfer_s(additive_bytes(self.aggregation.summed, members), session.least_rate)
         return max(session.shares_s, session.sums_s) + takes_s
+
+    def may_be_at(self, key: Key, endpoint: str) -> bool:
+        """Whether a node with this key may announce this endpoint.
+
+        An endpoint that stands for a key is announced by this key alone. If this node's own one does, all
+        others' must, too: so nobody makes it dial the address of a machine.
+        """
+        is_by_key = any(key_of(end) is not None for end in (self.endpoint, endpoint))
+        return not is_by_key or endpoint == of_key(key)
 
     def allows(self, key: Key) -> bool:
         """Whether this key may take part."""

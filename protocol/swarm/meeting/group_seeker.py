@@ -402,6 +402,8 @@ class GroupSeeker:
         if current.ready not in group.readys:
             raise RemoteProtocolError("a GROUP without this node's current READY")
         check_group(group, current.ready)
+        if not all(self._settings.may_be_at(ready.key, ready.announce.endpoint) for ready in group.readys):
+            raise RemoteProtocolError("a GROUP with a member that announces an endpoint that is not its own")
         ballot = self._state.ballot(group, self._settings)
         if ballot is None and not (self._settings.quorum.weak and weak_allowed(group, known)):
             raise RemoteProtocolError(

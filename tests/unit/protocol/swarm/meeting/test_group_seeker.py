@@ -11,6 +11,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.meeting.group_seeker import MAX_REGROUPED, GroupSeeker, Phase, check_group
 from protocol.swarm.meeting.room import APART_S
+from protocol.wire.endpoints import of_key
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.messages import Announce, Group, Ready
 from tests.parts import (
@@ -263,6 +264,16 @@ def test_a_group_that_its_coordinator_did_not_sign_or_was_not_asked_for_is_refus
         found.check(resigned(answer, THIRD, coordinator=THIRD.public), 3)
     with pytest.raises(RemoteProtocolError, match="bad group signature"):
         found.check(resigned(answer, THIRD), 3)
+
+
+def test_in_a_swarm_by_keys_a_group_with_an_endpoint_that_is_not_its_members_own_is_refused():
+    found = seeker(endpoint=of_key(ME.public))
+    mine = found.ask(COORDINATOR, NOW)
+    others = [alike(mine, key, endpoint=of_key(key.public)) for key in (SECOND, THIRD)]
+    found.check(group_of([mine, *others], SECOND), 3)
+    elsewhere = alike(mine, THIRD, endpoint=endpoint(THIRD))
+    with pytest.raises(RemoteProtocolError, match="announces an endpoint that is not its own"):
+        found.check(group_of([mine, others[0], elsewhere], SECOND), 3)
 
 
 def test_a_group_without_the_current_ready_is_refused():
