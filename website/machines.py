@@ -13,6 +13,7 @@ from protocol.aggregation.additive import machine as additive
 from protocol.aggregation.masked import machine as masked
 from protocol.aggregation.masked import release, rounds, view_change
 from protocol.relay import rooms as relay_rooms
+from protocol.relay import stream as relay_stream
 from protocol.swarm import phases as swarm_phases
 from protocol.swarm.meeting import discovery, group_seeker
 from protocol.swarm.recovery import catch_up
@@ -103,6 +104,11 @@ MACHINES = (
         "Catching up",
         ("swarm.recovery.catch_up", "swarm.recovery.fetch"),
         (("Steps of a fetch", catch_up.STEPS),),
+    ),
+    Machine(
+        "Streams by a relay",
+        ("relay.streams", "relay.stream", "relay.ways"),
+        (("Steps of one end of a stream", relay_stream.STEPS),),
     ),
     Machine(
         "A relay",
