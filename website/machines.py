@@ -31,8 +31,8 @@ together, and [faults](../faults.md) what was tried against them.
 
 In a drawing each phase is a column and each transition an arrow, in the order of the table beside it. A dot
 marks the first phase, a double border a phase that no transition leaves. The text writes the names of
-[messages](#messages) in capitals; names that are no messages (`Spend`, `Keep`, `Failed`) are actions that the
-machine asks the node to carry out."""
+[messages](#messages) in capitals, and those of the frames between a node and a relay; names that are neither
+(`Spend`, `Keep`, `Failed`) are actions that the machine asks the node to carry out."""
 KINDS: dict[str, type] = {kind.__name__: kind for kind in codec.KINDS.values()}
 _ACTIONS = {kind.__name__ for kind in get_args(actions.Action)}
 
