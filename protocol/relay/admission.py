@@ -33,6 +33,8 @@ SUBPROTOCOL = "murmuration-relay.1"
 MAX_ADMISSION_BYTES = 16 * 1024
 """The longest record of an admission: 64 keys and 64 passes take 11 kB."""
 MAX_WHY_CHARS = 300
+OTHER_WORD = "its inviter's word was changed"
+"""Why a relay refuses a swarm whose licence does not hold."""
 
 
 class CarrierKind(IntEnum):
@@ -142,7 +144,10 @@ class Licences:
 
     def check(self, inviter: Key, licence: bytes) -> None:
         """Raises RemoteProtocolError unless this relay gave the inviter this licence, under the same word."""
-        verify(self._relay.public, _LICENCE, inviter + self._term, licence)
+        try:
+            verify(self._relay.public, _LICENCE, inviter + self._term, licence)
+        except RemoteProtocolError as error:
+            raise RemoteProtocolError(OTHER_WORD) from error
 
 
 def sign_members(inviter: NodeKey, swarm: bytes, keys: tuple[Key, ...]) -> Members:

@@ -39,7 +39,9 @@ ALL_DIGITS = 10**DIGITS
 MAX_ROOMS = 64
 """Rooms of one inviter."""
 MAX_SAID_BYTES = 1024 * 1024 + 64 * 1024
-"""One message through a room: a sealed invitation with a task of 1 MiB."""
+"""One message to a joiner: a sealed invitation with a task of 1 MiB."""
+MAX_JOINER_BYTES = 64 * 1024
+"""One message of a joiner."""
 MAX_ROOM_MESSAGE_BYTES = MAX_SAID_BYTES + 1024
 MAX_WORD_CHARS = 32
 _ALL_VISITS = 2**53

@@ -20,8 +20,8 @@ from protocol.relay.buckets import Bucket, Buckets, Rate
 from protocol.relay.room_messages import (
     ALL_DIGITS,
     DIGITS,
+    MAX_JOINER_BYTES,
     MAX_ROOMS,
-    MAX_SAID_BYTES,
     Bar,
     Barred,
     CloseRoom,
@@ -323,6 +323,10 @@ class Lobby:
             Tell(self._open[room.owner], write_room_message(Knocked(digits, room.visit))),
         ]
 
+    def is_inside(self, link: Link) -> bool:
+        """Whether a joiner is in a room."""
+        return link in self._visits
+
     def hear_joiner(self, link: Link, message: bytes) -> list[Output]:
         """Takes a message of a joiner.
 
@@ -331,7 +335,7 @@ class Lobby:
         room = self._visits.get(link)
         if room is None:
             return []  # it was sent away, and had said this before
-        if len(message) > MAX_SAID_BYTES:
+        if len(message) > MAX_JOINER_BYTES:
             raise RemoteProtocolError(f"a joiner that says {len(message)} bytes at once")
         if room.course.phase is Phase.VISITED:
             room.unproved_bytes += len(message)

@@ -11,8 +11,8 @@ from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Licences, Refused
 from protocol.relay.buckets import Rate
 from protocol.relay.room_messages import (
+    MAX_JOINER_BYTES,
     MAX_ROOMS,
-    MAX_SAID_BYTES,
     Bar,
     Barred,
     CloseRoom,
@@ -239,6 +239,8 @@ def test_what_is_said_to_an_earlier_joiner_reaches_nobody(relay):
 
 
 def test_one_joiner_at_a_time(relay):
+    assert relay.lobby.is_inside("joiner")
+    assert not relay.lobby.is_inside("second joiner")
     assert relay.knock("second joiner") == [("second joiner", Barred(Bar.TAKEN)), ("second joiner", None)]
     dismiss(relay)
     assert relay.lobby.hear_joiner("joiner", b"still here") == []
@@ -263,9 +265,9 @@ def test_a_joiner_says_little_before_its_proof_and_much_after(relay):
     with pytest.raises(RemoteProtocolError):
         relay.lobby.hear_joiner("joiner", bytes(200))
     relay.say(Proved("00000", 1))
-    assert relay.lobby.hear_joiner("joiner", bytes(MAX_SAID_BYTES))
+    assert relay.lobby.hear_joiner("joiner", bytes(MAX_JOINER_BYTES))
     with pytest.raises(RemoteProtocolError):
-        relay.lobby.hear_joiner("joiner", bytes(MAX_SAID_BYTES + 1))
+        relay.lobby.hear_joiner("joiner", bytes(MAX_JOINER_BYTES + 1))
 
 
 def test_a_closed_room_lets_nobody_in(relay):
