@@ -87,7 +87,7 @@ class Place:
         folder.mkdir()
         table(folder / "data.csv", number, rows)
         where = "" if proxied_by is None else f"http://{PASSWORD}@{address(proxied_by)}:{proxy.PORT}"
-        return Owner(number, name, folder, ((("HTTPS_PROXY", where),) if where else ()) + (("MURMURATION_NODE_LOG_LEVEL", "debug"),))
+        return Owner(number, name, folder, ((("HTTPS_PROXY", where),) if where else ()))
 
     def run(self, owner: Owner, module: str, *argv: str) -> Process:
         """Runs a command of an owner in its folder."""
