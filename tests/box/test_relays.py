@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from node.runtime.record.figures import Record
+from protocol.wire.masked_messages import Ack, Join, Masked
+from protocol.wire.messages import Message, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
 from tests.box.conftest import MakeBox
 
@@ -20,9 +22,9 @@ def swarm(make_box: MakeBox, count: int, relays: int = 1) -> Box:
     return box
 
 
-def restart(box: Box, relay: BoxTracker, after_s: float) -> None:
-    """Kills a relay, and starts it again later."""
-    relay.kill()
+def restart(box: Box, relay: BoxTracker, after_s: float, kind: type[Message]) -> None:
+    """Kills a relay while a member sends a message of a sum, and starts it again later."""
+    box.nodes[1].before_message(relay.kill, "out", kind)
     box.run(lambda: relay.is_over)
     box.run_for(after_s)
     relay.start()
@@ -46,16 +48,22 @@ def without_loss(box: Box, rounds: list[list[Record]]) -> None:
     assert not [line for node in box.nodes for line in node.lines if LOST_LINK in line]
 
 
-@pytest.mark.parametrize("count", [3, 5])
+@pytest.mark.parametrize(("count", "kind"), [(3, Share), (3, Sum), (5, Join), (5, Masked), (5, Ack)])
 @pytest.mark.parametrize("away_s", [3.0, 12.0])
-def test_a_relay_that_is_killed_and_soon_back_costs_nothing(make_box, count: int, away_s: float) -> None:
+def test_a_relay_that_is_killed_in_a_sum_and_soon_back_costs_nothing(
+    make_box, count: int, kind: type[Message], away_s: float
+) -> None:
     box = swarm(make_box, count)
-    restart(box, box.relays[0], away_s)
+    restart(box, box.relays[0], away_s, kind)
     without_loss(box, more_sums(box))
 
 
-def test_after_a_longer_outage_of_its_relay_a_swarm_goes_on_by_itself(make_box) -> None:
-    box = swarm(make_box, 3)
-    restart(box, box.relays[0], 40.0)
+@pytest.mark.parametrize(("count", "kind"), [(3, Share), (5, Masked)])
+def test_after_a_longer_outage_of_its_relay_a_swarm_goes_on_by_itself(
+    make_box, count: int, kind: type[Message]
+) -> None:
+    box = swarm(make_box, count)
+    restart(box, box.relays[0], 40.0, kind)
     rounds = more_sums(box)
+    assert all(any(LOST_LINK in line for line in node.lines) for node in box.nodes)
     assert max(sum(one.reason is not None for one in each) for each in rounds) <= 1
