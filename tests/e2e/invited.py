@@ -1,37 +1,30 @@
-"""Swarms by invitation: a relay in a namespace of its own, and owners with their files behind firewalls."""
+"""Swarms by invitation in namespaces: a relay, owners with files behind firewalls, and what happens to them."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
 
 from tests.e2e import proxy
 from tests.e2e.dying_peer import Orders
 from tests.e2e.namespaces import Wire, address
 from tests.e2e.processes import Nursery, Process
+from tests.own_data import ward
 
 RELAY = 0
 """The number of the relay's namespace."""
 PASSWORD = "ward:secret"
-
-
-def table(path: Path, seed: int, rows: int = 400) -> None:
-    """Writes a table: the outcome follows from age and lactate, ward says nothing."""
-    rng = np.random.default_rng(seed)
-    age, lactate = rng.normal(61, 17, rows), rng.normal(2, 0.7, rows)
-    outcome = (age - 61) / 17 + (lactate - 2) / 0.7 + rng.normal(0, 0.5, rows) > 0
-    ward = rng.choice(["east", "west"], rows)
-    lines = [f"{a:.0f},{b:.1f},{w},{int(y)}" for a, b, w, y in zip(age, lactate, ward, outcome, strict=True)]
-    path.write_text("\n".join(["age,lactate,ward,outcome", *lines]) + "\n")
+DATA = "own.csv"
+_BEAT_S = 0.1
 
 
 @dataclass
 class Owner:
-    """One owner: the number of the namespace, the name, a folder with a file, the command that runs."""
+    """One owner: the number of its namespace, its name, a folder with a file, and the commands that it ran."""
 
     number: int
     name: str
@@ -44,82 +37,80 @@ class Owner:
         """The command that runs, or ran last."""
         return self.ran[-1]
 
+    @property
+    def run(self) -> Path:
+        """The folder of the run."""
+        return self.folder / "runs" / "ward"
 
-@dataclass
+
 class Place:
     """A wire with a relay, and owners who meet by it."""
 
-    nursery: Nursery
-    wire: Wire
-    folder: Path
-
-    def __post_init__(self) -> None:
-        self.relay = self.start_relay()
+    def __init__(self, nursery: Nursery, wire: Wire, folder: Path) -> None:
+        self.wire = wire
+        self._nursery, self._folder = nursery, folder
+        self._key = folder / "relay.key"
+        self.start_relay()
 
     def start_relay(self) -> Process:
         """Starts the relay, with the key and the word of its first start."""
-        where = ("--listen", f"{address(RELAY)}:443", "--relay", "--key", str(self._relay_key))
-        process = self.nursery.tracker(*where, orders=Orders(namespace=self.wire.namespaces[RELAY]))
-        process.line("relays: ")
-        return process
-
-    @property
-    def _relay_key(self) -> Path:
-        return self.folder / "relay.key"
-
-    @property
-    def address_with_word(self) -> str:
-        """The address of the relay as people get it who may invite."""
-        return f"{address(RELAY)}#{self._relay_key.with_name('relay.key.word').read_text().strip()}"
+        where = ("--listen", f"{address(RELAY)}:443", "--relay", "--key", str(self._key))
+        self.relay = self._nursery.tracker(*where, orders=Orders(namespace=self.wire.namespaces[RELAY]))
+        self.relay.line("to invite, give people this address")
+        return self.relay
 
     def start_proxy(self, number: int, *manners: str) -> Process:
         """Starts a proxy in a namespace."""
-        orders = Orders(namespace=self.wire.namespaces[number])
-        process = self.nursery.module(
-            "tests.e2e.proxy", f"{address(number)}:{proxy.PORT}", *manners, orders=orders
-        )
+        orders, where = Orders(namespace=self.wire.namespaces[number]), f"{address(number)}:{proxy.PORT}"
+        process = self._nursery.module("tests.e2e.proxy", where, *manners, orders=orders)
         process.line("ready")
         return process
 
-    def owner(self, number: int, name: str, rows: int = 400, proxied_by: int | None = None) -> Owner:
-        """Returns an owner with a table, in the namespace of that number."""
-        folder = self.folder / name.replace(" ", "-")
+    def owner(self, number: int, name: str, proxied_by: int | None = None) -> Owner:
+        """Returns an owner with a table and nothing else, in the namespace of that number."""
+        folder = self._folder / name.replace(" ", "-")
         folder.mkdir()
-        table(folder / "data.csv", number, rows)
-        where = "" if proxied_by is None else f"http://{PASSWORD}@{address(proxied_by)}:{proxy.PORT}"
-        return Owner(number, name, folder, ((("HTTPS_PROXY", where),) if where else ()))
+        (folder / DATA).write_text(ward(300, number))
+        where = None if proxied_by is None else f"http://{PASSWORD}@{address(proxied_by)}:{proxy.PORT}"
+        return Owner(number, name, folder, () if where is None else (("HTTPS_PROXY", where),))
 
-    def run(self, owner: Owner, module: str, *argv: str) -> Process:
+    def command(self, owner: Owner, module: str, *argv: str) -> Process:
         """Runs a command of an owner in its folder."""
         orders = Orders(namespace=self.wire.namespaces[owner.number], environment=owner.environment)
-        owner.ran.append(self.nursery.command(module, argv, owner.folder, orders))
+        owner.ran.append(self._nursery.command(module, argv, owner.folder, orders))
         return owner.process
 
-    def invite(self, inviter: Owner, others: Sequence[Owner], *init: str) -> dict[str, str]:
-        """Makes a task and invites; returns the codes by name."""
-        argv = ("--data", "data.csv", "--target", "outcome", "--out", "ward.toml", *init)
-        made = self.run(inviter, "node.init", *argv)
+    def invite(self, inviter: Owner, others: Sequence[Owner], *init: str) -> None:
+        """Makes a task of the inviter's file, and invites the others, who join."""
+        made = self.command(
+            inviter, "node.init", "--data", DATA, "--target", "outcome", "--out", "ward.toml", *init
+        )
         assert made.status() == 0, made.told()
+        word = self._key.with_name(f"{self._key.name}.word").read_text().strip()
+        where = ("--relay", f"{address(RELAY)}#{word}", "--me", inviter.name, "--yes")
         names = [other.name for other in others]
-        where = ("--relay", self.address_with_word, "--me", inviter.name, "--yes")
-        told = self.run(inviter, "node.invite", "ward.toml", "--data", "data.csv", *where, *names)
-        return {
-            name: told.line(f"{name}   murmuration join ").rpartition(" ")[2] for name in names
-        }
-
-    def join(self, owner: Owner, code: str) -> Process:
-        """Joins by a code."""
-        return self.run(owner, "node.join", code, "--data", "data.csv", "--yes")
+        told = self.command(inviter, "node.invite", "ward.toml", "--data", DATA, *where, *names)
+        for other in others:
+            code = told.line(f"  {other.name}   murmuration join").split()[-1]
+            self.command(other, "node.join", code, "--data", DATA, "--yes")
 
 
-def run_folder(owner: Owner) -> Path:
-    """Returns the folder of an owner's only run."""
-    (found,) = [path.parent for path in owner.folder.glob("runs/*/swarm.toml")]
-    return found
+@contextmanager
+def slowed(process: Process, times: int) -> Iterator[None]:
+    """A process gets one part in `times` of the time, in the context."""
+    over = threading.Event()
 
+    def beat() -> None:
+        while not over.wait(_BEAT_S / times):
+            process.send(signal.SIGSTOP)
+            over.wait(_BEAT_S * (times - 1) / times)
+            process.send(signal.SIGCONT)
 
-def files_of(owner: Owner) -> dict[Path, bytes]:
-    """Returns what an owner's folder has, but for runs."""
-    return {
-        path: path.read_bytes() for path in owner.folder.iterdir() if path.is_file() and os.access(path, os.R_OK)
-    }
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        process.send(signal.SIGCONT)

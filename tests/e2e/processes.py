@@ -265,9 +265,7 @@ class Nursery:
         """Forks a process that runs a module's `main`."""
         return self._keep(Forked(name, argv, orders or Orders()))
 
-    def command(
-        self, module: str, argv: Sequence[str], cwd: Path, orders: Orders | None = None
-    ) -> Process:
+    def command(self, module: str, argv: Sequence[str], cwd: Path, orders: Orders | None = None) -> Process:
         """Runs a module's `main` in the folder `cwd`."""
         return self._keep(Forked("tests.e2e.inside", (str(cwd), module, *argv), orders or Orders()))
 
