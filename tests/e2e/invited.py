@@ -1,4 +1,4 @@
-"""Swarms by invitation in namespaces: a relay, owners with files behind firewalls, and what happens to them."""
+"""Swarms by invitation in namespaces: a relay, and owners with files behind firewalls and proxies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BEAT_S = 0.1
 
 @dataclass
 class Owner:
-    """One owner: the number of its namespace, its name, a folder with a file, and the commands that it ran."""
+    """One owner: the number of its namespace, a name, a folder with a file, and the commands that it ran."""
 
     number: int
     name: str
