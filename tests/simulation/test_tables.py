@@ -21,6 +21,7 @@ from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule, chaos
 from tests.simulation.test_masked_crashes import crash_everywhere
 from tests.simulation.test_masked_lies import LIAR, WrongMaskKey, truth
 from tests.tables import Taken, noted, tables
+from tests.unit.protocol.relay import test_rooms
 from tests.unit.protocol.swarm import test_node
 
 OUTRANKED = (28, 35)
@@ -69,6 +70,16 @@ def of_masked_sessions() -> None:
                 here.receive(message, parts.NOW)
 
 
+def of_rooms() -> None:
+    """Opens a room of a relay for each way in which a visit and a room may end."""
+    leave, dismiss = test_rooms.leave, test_rooms.dismiss
+    for end in (leave, dismiss, test_rooms.be_late, test_rooms.close):
+        end(test_rooms.visited())
+    for end in (leave, dismiss, test_rooms.close):
+        end(test_rooms.proved())
+    test_rooms.close(test_rooms.opened())
+
+
 CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
     "nodes": (
         of_nodes,
@@ -89,6 +100,7 @@ CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
             "aggregation.masked.view_change.STEPS",
         ),
     ),
+    "rooms": (of_rooms, ("relay.rooms.STEPS",)),
 }
 
 
