@@ -55,6 +55,7 @@ COMMANDS = (
     Entry("key", "node.key.__main__", "make a node's key, and print its public half"),
     Entry("doctor", "node.doctor.__main__", "examine the way to each peer or to a tracker"),
     Entry("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
+    Entry("desk", "node.desk.__main__", "a page for this folder, from data to a model"),
     Entry("scenarios", "scenarios.__main__", "run whole swarms on this machine; get data for them"),
     Entry("bench", "benchmarks.__main__", "measure time, memory and traffic; in the repository only"),
     Entry("completion", "node.cli.completion", "print a script for completion in a shell"),
