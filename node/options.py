@@ -42,6 +42,7 @@ from node.system.errors import ConfigError, shown
 from node.task.dialect import cells_table
 from node.task.load import built_in_tasks, load_changed_task
 from node.task.sections import BLANK_PERSON, Task
+from protocol.invitation.roster import Roster
 from protocol.wire.limits import MAX_CHARGES, MAX_MEMBERS
 from protocol.wire.messages import ChargeCount
 
@@ -321,6 +322,8 @@ class NodeOptions:
     )
     config: str | None = config_option(ENVIRONMENT)
     debug: bool = switch("log dropped messages, and tracebacks of errors. Default: no")
+    swarm: Roster | None = None
+    """The signed list of a swarm by invitation: its members are reached by its relays; None: by `peers`."""
     privacy_note: str = ""
     """A line about privacy that was switched off on a task made for it."""
 

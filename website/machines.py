@@ -12,6 +12,8 @@ from protocol import actions
 from protocol.aggregation.additive import machine as additive
 from protocol.aggregation.masked import machine as masked
 from protocol.aggregation.masked import release, rounds, view_change
+from protocol.invitation import inviter, joiner
+from protocol.relay import rooms as relay_rooms
 from protocol.swarm import phases as swarm_phases
 from protocol.swarm.meeting import discovery, group_seeker
 from protocol.swarm.recovery import catch_up
@@ -102,6 +104,16 @@ MACHINES = (
         "Catching up",
         ("swarm.recovery.catch_up", "swarm.recovery.fetch"),
         (("Steps of a fetch", catch_up.STEPS),),
+    ),
+    Machine(
+        "An invitation",
+        ("invitation.messages", "invitation.inviter", "invitation.joiner"),
+        (("Steps of an inviter", inviter.STEPS), ("Steps of a joiner", joiner.STEPS)),
+    ),
+    Machine(
+        "A relay",
+        ("relay.admission", "relay.frames", "relay.switch", "relay.rooms", "relay.room_messages"),
+        (("Steps of a room", relay_rooms.STEPS),),
     ),
 )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from node.cli.options import option
-from node.system.addresses import is_loopback
+from node.system.addresses import is_loopback, split_endpoint
 from protocol.crypto.node_key import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
 from protocol.errors import RemoteProtocolError
+from protocol.relay.admission import Relay
 from protocol.swarm.meeting.discovery import OTHER_KEY, UNDER_TLS, WITHOUT_TLS
+from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
 VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
@@ -58,9 +60,11 @@ def tls_option() -> Any:
 def covers(choice: str, endpoint: str) -> bool:
     """Returns whether links to this endpoint use TLS.
 
-    This depends only on the address that is dialled, so both ends of a link come to the same answer.
+    This depends only on the address that is dialled, so both ends of a link come to the same answer. Links to
+    a key always do: a relay is between.
     """
-    return choice == "on" or (choice == "auto" and not is_loopback(endpoint))
+    is_open = choice == "off" or (choice == "auto" and is_loopback(endpoint))
+    return not is_open or key_of(endpoint) is not None
 
 
 def url(choice: str, endpoint: str) -> str:
@@ -78,6 +82,12 @@ def protection(choice: str, endpoint: str) -> str:
         "WITHOUT TLS: messages are signed and shares sealed, but anyone who reads the network sees who talks "
         "to whom, the models that nodes fetch, and this node's page"
     )
+
+
+def by_relay(relays: Iterable[Relay]) -> str:
+    """Describes what leads to the members of a swarm by invitation."""
+    hosts = " or ".join(split_endpoint(relay.endpoint)[0] for relay in relays)
+    return f"by the relay {hosts}, which sees who talks to whom, and nothing else"
 
 
 def not_met(under_tls: bool) -> str:
@@ -110,7 +120,8 @@ class Dialling:
             return None
         if link is None:
             raise WrongPeer("the far end answers without TLS, although this link requires it")
-        node, expected = vouched_for(link.getpeercert(binary_form=True) or b""), self.keys_at(endpoint)
+        node, meant = vouched_for(link.getpeercert(binary_form=True) or b""), key_of(endpoint)
+        expected = self.keys_at(endpoint) if meant is None else {meant}
         if expected and node not in expected:
             names = " or ".join(f"{key.hex()[:16]}..." for key in sorted(expected))
             raise WrongPeer(f"{OTHER_KEY}{node.hex()[:16]}..., not {names}")
@@ -125,10 +136,14 @@ class Tls(Dialling):
     """Where this node listens, as it announces it to others."""
     server: ssl.SSLContext
 
-    @property
-    def listening(self) -> ssl.SSLContext | None:
-        """The context to serve with; None without TLS."""
-        return self.server if covers(self.choice, self.endpoint) else None
+    def listening_at(self, bound: str) -> ssl.SSLContext | None:
+        """The context to serve with at the address to which the socket is bound; None without TLS.
+
+        Others dial `endpoint`, unless that stands for a key: then relays bring them, and the socket serves
+        the page.
+        """
+        dialled = self.endpoint if key_of(self.endpoint) is None else bound
+        return self.server if covers(self.choice, dialled) else None
 
 
 def make_tls(key: NodeKey, choice: str, endpoint: str, keys_at: Callable[[str], frozenset[Key]]) -> Tls:

@@ -26,7 +26,7 @@ from node.system.system import SYSTEM, Entropy, System, Tap
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.wire import codec, handshake
-from protocol.wire.handshake import NONCE_BYTES
+from protocol.wire.handshake import LINK, NONCE_BYTES, Labels
 from protocol.wire.ids import Key
 from protocol.wire.messages import Message
 
@@ -68,7 +68,7 @@ class Visits:
         """
         await ws.prepare(request)
         try:
-            key = await _welcome(ws, self._key, self._system.entropy)
+            key = await welcome(ws, self._key, self._system.entropy)
         except ConnectionError:
             return  # the dialler has gone
         except (TimeoutError, RemoteProtocolError):
@@ -166,15 +166,22 @@ class Visitor:
         await asyncio.gather(self._writing, return_exceptions=True)
 
 
-async def _welcome(ws: web.WebSocketResponse, key: NodeKey, entropy: Entropy) -> Key:
-    """Runs the acceptor's part of a handshake except for the ticket. Returns the dialler's key."""
+async def welcome(ws: web.WebSocketResponse, key: NodeKey, entropy: Entropy, labels: Labels = LINK) -> Key:
+    """Runs the acceptor's part of a handshake except for the ticket. Returns the dialler's key.
+
+    Raises ConnectionError if the dialler has gone, RemoteProtocolError or TimeoutError if it proves no key.
+    """
     async with asyncio.timeout(PROVE_S):
-        theirs, mine = handshake.read_knock(_data(await ws.receive())), entropy(NONCE_BYTES)
-        await ws.send_bytes(handshake.challenge(key, theirs, mine))
-        return handshake.read_proof(_data(await ws.receive()), theirs, mine, key.public)
+        theirs, mine = handshake.read_knock(data_of(await ws.receive())), entropy(NONCE_BYTES)
+        await ws.send_bytes(handshake.challenge(key, theirs, mine, labels))
+        return handshake.read_proof(data_of(await ws.receive()), theirs, mine, key.public, labels)
 
 
-def _data(frame: WSMessage) -> bytes:
+def data_of(frame: WSMessage) -> bytes:
+    """Returns the bytes of a binary frame.
+
+    Raises ConnectionError at the end of the websocket, RemoteProtocolError for anything else.
+    """
     if frame.type in (WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED):
         raise ConnectionResetError(NO_KEY)
     if frame.type is not WSMsgType.BINARY:
@@ -182,13 +189,16 @@ def _data(frame: WSMessage) -> bytes:
     return bytes(frame.data)
 
 
-def new_websocket(version: int) -> web.WebSocketResponse:
-    """Returns a websocket response with the settings of this version of the protocol."""
+def new_websocket(version: int, *, relayed: bool) -> web.WebSocketResponse:
+    """Returns a websocket response with the settings of this version of the protocol.
+
+    A relayed one is not asked whether it lives: the stream below does that, and outlives outages.
+    """
     return web.WebSocketResponse(
         protocols=(subprotocol(version),),
         timeout=CLOSE_S,
         max_msg_size=MAX_CONTROL_BYTES,
-        heartbeat=HEARTBEAT_S,
+        heartbeat=None if relayed else HEARTBEAT_S,
         compress=False,
     )
 

@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 from node.net.routes import Shared
 from node.observe.access import Access
 from node.observe.views import NodeView, TrackerView
+from node.relay.relaying import RelayView
 from node.runtime.record.events import NodeEvent, RoundEnded
 from node.runtime.record.fields import scraped
 from node.runtime.record.figures import Record
@@ -242,6 +243,27 @@ def tracker_families(view: TrackerView) -> Iterator[Metric]:
     ready = sum(swarm.ready for swarm in view.swarms)
     yield _gauge("murmuration_tracker_ready", "Peers that wait for a group.", ready)
     yield _dropped(view.dropped)
+    if view.relay is not None:
+        yield from _relay(view.relay)
+
+
+def _relay(relay: RelayView) -> Iterator[Metric]:
+    """Yields what a relay carries; no series names a member."""
+    yield _gauge("murmuration_relay_members", "Members that are connected.", relay.connected)
+    yield _gauge("murmuration_relay_swarms", "Swarms with connected members.", relay.swarms)
+    yield _gauge("murmuration_relay_rooms", "Rooms that are open for invitations.", relay.rooms)
+    yield _gauge("murmuration_relay_waiting_bytes", "Memory of frames that wait.", relay.waiting_bytes)
+    for name, about, value in (
+        ("carried_bytes", "Bytes of frames that were carried.", relay.carried_bytes),
+        ("carried_frames", "Frames that were carried.", relay.carried_frames),
+    ):
+        yield CounterMetricFamily(f"murmuration_relay_{name}", about, value=value)
+    dropped = CounterMetricFamily(
+        "murmuration_relay_dropped_frames", "Frames that were not carried, by reason.", labels=["why"]
+    )
+    for why, count in relay.dropped.items():
+        dropped.add_metric([why], count)
+    yield dropped
 
 
 def _dropped(dropped: Mapping[str, int]) -> CounterMetricFamily:

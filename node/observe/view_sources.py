@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.mechanism import Mechanism
@@ -13,6 +13,7 @@ from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
 from node.observe.run_folder import MODEL, size_of
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
+from node.relay.relaying import RelayView
 from node.runtime.clocks import skew_words
 from node.runtime.notices import late_words, parting_words, strikes_words
 from node.runtime.plan import Plan
@@ -151,14 +152,24 @@ class TrackerViewSource:
     """A tracker's view for its owner: the announced peers, and what the next groups wait for."""
 
     def __init__(
-        self, tracker: Tracker, shell: Shell, counts: Counts, key: str, about: Mapping[str, str]
+        self,
+        tracker: Tracker,
+        shell: Shell,
+        counts: Counts,
+        key: str,
+        about: Mapping[str, str],
+        carried: Callable[[], RelayView] | None = None,
     ) -> None:
-        """`key` is the tracker's public key in hex, `about` describes its task in words."""
+        """`key` is the tracker's public key in hex, `about` describes its task in words.
+
+        `carried` returns what it carries; None: it is no relay.
+        """
         self._introducer = tracker
         self._shell = shell
         self._counts = counts
         self._key = key
         self._about = about
+        self._carried = carried
         self._remarks: deque[Remark] = deque(maxlen=KEPT)
         self.ended = False
 
@@ -185,6 +196,7 @@ class TrackerViewSource:
             dropped=dict(self._counts.dropped),
             remarks=tuple(self._remarks),
             ended=self.ended,
+            relay=None if self._carried is None else self._carried(),
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from node.observe.journal import Remark
+from node.relay.relaying import RelayView
 from node.runtime.record.figures import Record
 from node.runtime.record.own_figures import OwnFigures
 from node.storage.plain import plain
@@ -120,6 +121,8 @@ class TrackerView:
     dropped: Mapping[str, int]
     remarks: tuple[Remark, ...]
     ended: bool
+    relay: RelayView | None = None
+    """What it carries; None: it is no relay."""
 
 
 @dataclass(frozen=True, slots=True)

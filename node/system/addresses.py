@@ -64,6 +64,21 @@ def loopback_endpoint(written: str, option: str) -> str:
     return endpoint
 
 
+def wide_endpoint(written: str, option: str) -> str:
+    """Parses an address to listen on as `any_endpoint` does; also 0.0.0.0 and [::], all of this machine's."""
+    host, colon, port = written.rpartition(":")
+    if not colon or not is_wildcard(host.strip("[]")):
+        return any_endpoint(written, option)
+    _, number = split_endpoint(any_endpoint(f"127.0.0.1:{port}", option))
+    return join_endpoint("::" if ":" in host else "0.0.0.0", number)  # noqa: S104 - as it was typed
+
+
+def announced_endpoint(written: str, option: str) -> str:
+    """Parses HOST or HOST:PORT, by which other machines reach this one. A missing port becomes port 0."""
+    is_host_alone = ":" not in written or written.endswith("]")
+    return parse_endpoint(f"{written}:0" if is_host_alone else written, option, any_port=is_host_alone)
+
+
 def parse_peer(written: str, option: str) -> PeerAddress:
     """Parses HOST:PORT or KEY@HOST:PORT, KEY being 64 hex digits. Raises ConfigError for anything else."""
     key, at, endpoint = written.rpartition("@")

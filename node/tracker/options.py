@@ -13,7 +13,7 @@ from node.cli.options import Place, a_path, option, part, switch, whole
 from node.cli.options import command_line as parser_of
 from node.cli.parser import NodeParser
 from node.net.tls import tls_option
-from node.system.addresses import any_endpoint, is_loopback
+from node.system.addresses import announced_endpoint, any_endpoint, is_loopback, wide_endpoint
 from node.system.errors import ConfigError, shown
 from protocol.wire.limits import MAX_MEMBERS
 
@@ -31,7 +31,16 @@ _FLOOR = 3
 class TrackerOptions:
     """The options of a tracker. `min_peers`: the size of the smallest group, whatever the task says."""
 
-    listen: str = option("where peers reach it; port 0 takes a free one", any_endpoint, metavar="HOST:PORT")
+    listen: str = option(
+        "where peers reach it; port 0 takes a free one; 0.0.0.0 with --announce",
+        wide_endpoint,
+        metavar="HOST:PORT",
+    )
+    announce: str | None = option(
+        "the name or address by which others reach it, if that is not --listen's. Default: as --listen says",
+        announced_endpoint,
+        metavar="HOST[:PORT]",
+    )
     min_peers: int = option(
         f"the size of the smallest group ({_FLOOR} to {MAX_MEMBERS}; a task may require more). Default: "
         "%(default)s",
@@ -50,6 +59,22 @@ class TrackerOptions:
         "introduce only the public keys in FILE, one per line. Default: no list", a_path, metavar="FILE"
     )
     open: bool = switch("introduce anyone, off loopback too. Default: no")
+    relay: bool = switch(
+        "carry for swarms whose inviter knows this relay's word, and introduce nobody beyond this machine "
+        "unless --allow or --open says so. Default: no"
+    )
+    relay_rate: int = option(
+        "MB a second that it carries for one member in the long run. Default: %(default)s",
+        whole(1, 10_000),
+        default="25",
+        metavar="MB",
+    )
+    relay_day: int = option(
+        "GB a day that it carries for one swarm. Default: %(default)s",
+        whole(1, 1_000_000),
+        default="200",
+        metavar="GB",
+    )
     tls: str = tls_option()
     log: LogOptions = part(LogOptions)
     config: str | None = config_option(ENVIRONMENT)
@@ -60,6 +85,12 @@ class TrackerOptions:
         a_path,
         metavar="FILE",
     )
+
+    @property
+    def is_for_nobody(self) -> bool:
+        """Whether it introduces nobody: others can reach it, and nothing says who may come."""
+        is_local = is_loopback(self.listen) and (self.announce is None or is_loopback(self.announce))
+        return self.allow is None and not self.open and not is_local
 
 
 def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
@@ -73,6 +104,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOpti
     if asked.values.listen is None:
         raise ConfigError("--listen HOST:PORT is missing: say where peers reach this tracker")
     options = TrackerOptions(**asked.read(TrackerOptions))
+    _check_address(options, asked.place)
     _check_trust(options, asked.place)
     return replace(options, log=options.log.at(options.debug))
 
@@ -82,12 +114,18 @@ def command_line() -> NodeParser:
     return parser_of("node.tracker", TrackerOptions, _DESCRIPTION)
 
 
+def _check_address(options: TrackerOptions, place: Place) -> None:
+    """Refuses an address that nobody can dial."""
+    if options.announce is None:
+        any_endpoint(options.listen, place("listen"))
+
+
 def _check_trust(options: TrackerOptions, place: Place) -> None:
     """Refuses an address beyond loopback unless the options say who may come."""
     if options.allow is not None and options.open:
         raise ConfigError(f"{place('allow')} and {place('open')} contradict each other: give one of them")
-    if options.allow is None and not options.open and not is_loopback(options.listen):
+    if options.is_for_nobody and not options.relay:
         raise ConfigError(
             f"{place('listen')} {shown(options.listen)} is not on this machine alone, so say who may come: "
-            "--allow FILE, or --open for anyone"
+            "--allow FILE, or --open for anyone; or --relay, to carry for invited swarms alone"
         )

@@ -232,6 +232,12 @@ def test_peers_that_can_not_be_are_refused_before_anything_is_written(tmp_path, 
     --listen 0.0.0.0:1 => --listen '0.0.0.0:1' is refused: other machines cannot reach 0.0.0.0
     --listen 10.0.0.1:1 => --listen '10.0.0.1:1' is not on this machine alone, so say who may come: --allow
         FILE, or --op
+    --listen HERE --announce relay.example => --listen '127.0.0.1:0' is not on this machine alone
+    --listen 0.0.0.0:1 --relay => --listen '0.0.0.0:1' is refused: other machines cannot reach 0.0.0.0
+    --listen HERE --announce 0.0.0.0 => --announce '0.0.0.0:0' is refused: other machines cannot reach 0.0.0.0
+    --listen HERE --announce a:b => --announce 'a:b' is refused; allowed: HOST:PORT (PORT from 1
+    --listen HERE --relay --relay-rate 0 => --relay-rate '0' is refused; allowed: a whole number from 1
+    --listen HERE --relay --relay-day 1.5 => --relay-day '1.5' is refused; allowed: a whole number from 1
     --listen HERE --open --allow a => --allow and --open contradict each other: give one of them
     --listen HERE --min-peers 2 => --min-peers '2' is refused; allowed: a whole number
     --listen HERE --allow= => --allow '' is refused; allowed: a path

@@ -24,6 +24,7 @@ from node.observe.prometheus import (
     tracker_families,
 )
 from node.observe.views import Peer, Swarm
+from node.relay.relaying import CarriedMember, RelayView
 from node.runtime.record.events import RoundEnded
 from node.storage.records import Traffic
 from protocol.wire.messages import Refused
@@ -169,6 +170,21 @@ async def test_a_trackers_figures():
     assert not [name for name, *_ in found if re.search("accuracy|loss|round|epsilon", name)]
 
 
+async def test_a_relays_figures_name_no_member():
+    member = CarriedMember(key="ab" * 8, swarm="cd" * 8, carriers=2, carried_bytes=70)
+    relay = RelayView((member,), 1, 1, 3, 70, 2, 512, {"to a member that is away": 4})
+    found, text = await figures(new_registry(), replace(TRACKER, relay=relay), tracker_families)
+    assert found["murmuration_relay_members",] == 1
+    assert found["murmuration_relay_swarms",] == 1
+    assert found["murmuration_relay_rooms",] == 3
+    assert found["murmuration_relay_waiting_bytes",] == 512
+    assert found["murmuration_relay_carried_bytes_total",] == 70
+    assert found["murmuration_relay_carried_frames_total",] == 2
+    assert found["murmuration_relay_dropped_frames_total", "to a member that is away"] == 4
+    assert member.key not in text
+    assert member.swarm not in text
+
+
 async def test_the_other_format_for_who_asks_for_it():
     async with served(new_registry(), VIEW, node_families) as where:
         status, kind, text = await got(where, Accept="application/openmetrics-text; version=1.0.0")
@@ -197,7 +213,8 @@ def test_names_follow_the_conventions_and_are_documented():
     registry = new_registry()
     RoundFigures(registry)
     TrackerTally(registry)
-    families = [*registry.collect(), *node_families(VIEW), *tracker_families(TRACKER)]
+    tracker = replace(TRACKER, relay=RelayView((), 0, 0, 0, 0, 0, 0, {}))
+    families = [*registry.collect(), *node_families(VIEW), *tracker_families(tracker)]
     ours = [family for family in families if not family.name.startswith("process_")]
     assert len(ours) > 20
     page = (Path(__file__).resolve().parents[4] / "docs" / "operating.md").read_text("utf-8")

@@ -1,0 +1,37 @@
+"""The relay's word: how it is made, written by people, and compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.errors import LocalProtocolError
+from protocol.relay.word import WORD_BYTES, is_same_word, make_word, read_word
+
+
+def test_a_word_has_all_its_random_bits():
+    words = {make_word((1 << bit).to_bytes(WORD_BYTES, "big")) for bit in range(8 * WORD_BYTES)}
+    assert len(words) == 8 * WORD_BYTES
+    assert all(read_word(word) == word for word in words)
+
+
+@pytest.mark.parametrize("count", [0, 4, 6])
+def test_a_word_takes_five_bytes(count):
+    with pytest.raises(LocalProtocolError):
+        make_word(bytes(count))
+
+
+@pytest.mark.parametrize("written", ["v8k2-qm4t", "V8K2-QM4T", "v8k2qm4t", "  v8k2-qm4t\n"])
+def test_people_may_write_it_in_several_ways(written):
+    assert read_word(written) == "v8k2-qm4t"
+
+
+@pytest.mark.parametrize("written", ["", "v8k2-qm4", "v8k2-qm4tt", "v8k2-qm4u", "v8k2 qm4t", "v8k2-qm4é"])
+def test_what_is_no_word(written):
+    assert read_word(written) is None
+
+
+def test_words_are_compared():
+    assert is_same_word("v8k2-qm4t", "v8k2-qm4t")
+    assert not is_same_word("v8k2-qm4u", "v8k2-qm4t")
+    assert not is_same_word("é", "v8k2-qm4t")
+    assert not is_same_word("", "v8k2-qm4t")
