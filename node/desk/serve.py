@@ -1,0 +1,231 @@
+"""Serves the page of a folder to its owner, on this machine alone.
+
+/              the page, the same for everybody
+/page/NAME     its parts that a node's page has, too
+/desk/NAME     its own parts
+/run/NAME/     the page of a run
+/v1/desk       swarms, tasks, data and the last piece of work
+/v1/rows       the first rows of a file
+/v1/task       a task, line by line
+/v1/STEP       POST begins a step (node.desk.steps), or replaces a line of a task
+
+Whoever has the token may do all that its owner can do in the folder by the commands, and nothing outside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from aiohttp import web
+
+from node.desk.first_rows import first_rows
+from node.desk.folder import Folder
+from node.desk.form import MOST_BYTES, Form, Garbage, read_form
+from node.desk.runs import Runs
+from node.desk.steps import STEPS
+from node.desk.task_lines import replaced
+from node.desk.views import files_view, task_text, task_view
+from node.desk.work import Busy, Values, Worker
+from node.net.listening import BACKLOG, endpoint_of, listen
+from node.observe.access import Access, new_token
+from node.observe.page import HEADERS, KINDS, PARTS, asset
+from node.observe.views import as_json
+from node.storage.whole_files import ANYBODYS, replace_file
+from node.system.errors import UserError
+
+FRONT = "desk.html"
+OWN_PARTS = ("desk.css", "desk.js", "ask.js", "start.js", "data.js", "task.js", "done.js", "fields.js")
+SHOWN_ROWS = 5
+
+
+class Desk:
+    """The routes of one folder's page. The state of the work is the worker's; all else is on the disk."""
+
+    def __init__(self, folder: Folder, access: Access, *, debug: bool = False) -> None:
+        """`access` has a token: the page changes files. `debug`: print the tracebacks of errors."""
+        self._folder = folder
+        self._access = access
+        self._worker = Worker(debug=debug)
+        self._runs = Runs(folder, access)
+        self._replacing = asyncio.Lock()
+
+    @property
+    def routes(self) -> list[web.RouteDef]:
+        """All routes."""
+        return [
+            web.get("/", self._front),
+            web.get("/page/{name}", self._part),
+            web.get("/desk/{name}", self._own_part),
+            web.get("/v1/desk", self._get(self._overview)),
+            web.get("/v1/rows", self._get(self._rows)),
+            web.get("/v1/task", self._get(self._task)),
+            web.post("/v1/replace", self._post(self._replace)),
+            *(web.post(f"/v1/{name}", self._post(self._begin(name))) for name in STEPS),
+            *self._runs.routes,
+        ]
+
+    async def close(self) -> None:
+        """Ends the pages of the runs."""
+        await self._runs.close()
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    async def _front(self, request: web.Request) -> web.Response:
+        self._access.check_address(request)
+        return _file(FRONT, own_asset(FRONT))
+
+    async def _part(self, request: web.Request) -> web.Response:
+        self._access.check_address(request)
+        name = request.match_info["name"]
+        if name not in PARTS:
+            raise web.HTTPNotFound
+        return _file(name, asset(name))
+
+    async def _own_part(self, request: web.Request) -> web.Response:
+        self._access.check_address(request)
+        name = request.match_info["name"]
+        if name not in OWN_PARTS:
+            raise web.HTTPNotFound
+        return _file(name, own_asset(name))
+
+    # -- who may ask ---------------------------------------------------------------------------------------
+
+    def _get(self, show: Callable[[web.Request], Awaitable[Values]]) -> _Handler:
+        async def handle(request: web.Request) -> web.Response:
+            self._access.check(request)
+            return await _answered(show(request))
+
+        return handle
+
+    def _post(self, do: Callable[[Form], Awaitable[Values]]) -> _Handler:
+        """Asks for more than a GET: a browser names where a POST comes from, and it must be this page."""
+
+        async def handle(request: web.Request) -> web.Response:
+            self._access.check(request)
+            if request.headers.get("Origin") != f"http://{request.headers.get('Host', '')}":
+                raise web.HTTPForbidden(text="asked by the page of another site\n")
+            if request.content_type != "application/json":
+                raise web.HTTPUnsupportedMediaType(text="allowed: application/json\n")
+            body = await request.read()  # 413 beyond MOST_BYTES
+            return await _answered(self._done(do, body))
+
+        return handle
+
+    async def _done(self, do: Callable[[Form], Awaitable[Values]], body: bytes) -> Values:
+        return await do(read_form(body))
+
+    # -- what is shown -------------------------------------------------------------------------------------
+
+    async def _overview(self, request: web.Request) -> Values:
+        if "work" in request.query:
+            return {"work": self._work()}
+        swarms, files = await asyncio.to_thread(lambda: (self._runs.read(), files_view(self._folder)))
+        return {**files, "swarms": swarms, "work": self._work()}
+
+    async def _rows(self, request: web.Request) -> Values:
+        path = self._folder.inside(request.query.get("file", ""), "data")
+        return asdict(await asyncio.to_thread(first_rows, self._folder.path / path, SHOWN_ROWS))
+
+    async def _task(self, request: web.Request) -> Values:
+        path = self._folder.inside(request.query.get("file", ""), "task")
+        return await asyncio.to_thread(self._shown_task, path)
+
+    def _shown_task(self, path: Path) -> dict[str, object]:
+        return task_view(str(path), task_text(self._folder.path / path))
+
+    # -- what is done --------------------------------------------------------------------------------------
+
+    def _begin(self, name: str) -> Callable[[Form], Awaitable[Values]]:
+        async def begin(form: Form) -> Values:
+            step = await asyncio.to_thread(STEPS[name], self._folder, form)
+            self._worker.begin(step)
+            return {"work": self._work()}
+
+        return begin
+
+    async def _replace(self, form: Form) -> Values:
+        path = self._folder.inside(form.text("file"), "task")
+        if path.suffix != ".toml":
+            raise Garbage("file is refused; allowed: a task, NAME.toml")
+        number, old, given = form.whole("line"), form.exact("old"), form.table("values")
+        async with self._replacing:
+            return await asyncio.to_thread(self._replace_line, path, number, old, given)
+
+    def _replace_line(self, path: Path, number: int, old: str, given: dict[str, str] | None) -> Values:
+        whole = self._folder.path / path
+        text = replaced(task_text(whole), number, old, given)
+        replace_file(whole, (text.encode(),), durable=False, mode=ANYBODYS)
+        return task_view(str(path), text)
+
+    def _work(self) -> Values | None:
+        work = self._worker.work
+        return None if work is None else asdict(work)
+
+
+_Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+async def _answered(answer: Awaitable[Values]) -> web.Response:
+    """Returns the answer as JSON; an error of the user is one line in it."""
+    try:
+        return _json(200, await answer)
+    except Busy as error:
+        return _json(409, {"error": str(error)})
+    except Garbage as error:
+        return _json(400, {"error": str(error)})
+    except UserError as error:
+        return _json(422, {"error": str(error)})
+
+
+def _json(status: int, values: Values) -> web.Response:
+    headers = {**HEADERS, "Cache-Control": "no-store"}
+    return web.Response(text=as_json(values), status=status, content_type="application/json", headers=headers)
+
+
+def _file(name: str, content: bytes) -> web.Response:
+    kind = KINDS[name.rpartition(".")[2]]
+    headers = {**HEADERS, "Cache-Control": "no-cache", "Content-Type": f"{kind}; charset=utf-8"}
+    return web.Response(body=content, headers=headers)
+
+
+@cache
+def own_asset(name: str) -> bytes:
+    """Returns the content of FRONT or of one of OWN_PARTS."""
+    return resources.files("node.desk").joinpath("assets", name).read_bytes()
+
+
+def desk_app(desk: Desk) -> web.Application:
+    """Returns the application; a body has at most MOST_BYTES."""
+    app = web.Application(client_max_size=MOST_BYTES)
+    app.add_routes(desk.routes)
+    return app
+
+
+def serve(folder: Path, endpoint: str, *, debug: bool) -> None:
+    """Serves the page of a folder until SIGINT or SIGTERM. Raises UserError if it cannot listen."""
+    with listen(endpoint) as listener:
+        asyncio.run(_serve(folder, listener, debug=debug))
+
+
+async def _serve(folder: Path, listener: socket.socket, *, debug: bool) -> None:
+    access = Access("127.0.0.1", new_token(), f"http://{endpoint_of(listener, None)}/")
+    desk = Desk(Folder(folder), access, debug=debug)
+    runner = web.AppRunner(desk_app(desk), handle_signals=False, shutdown_timeout=1.0)
+    await runner.setup()
+    await web.SockSite(runner, listener, backlog=BACKLOG).start()
+    print(
+        f"open this address in a browser: {access.shown(None, on_terminal=True)}\nCtrl-C ends it", flush=True
+    )
+    told, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    await told.wait()
+    await desk.close()
+    await runner.cleanup()
