@@ -114,7 +114,7 @@ class BulkClient:
             raise ConnectionError(str(error)) from error
         context = self._tls.dialling(self._endpoint) if self._tls else None
         async with asyncio.timeout(self._connect_timeout_s):
-            wire, connection = await self._streams.open(host, port, _Connection, context)
+            wire, connection = await self._streams.open(host, port, _Connection, context, bulk=True)
         try:
             shown = wire.get_extra_info("ssl_object")
             self._key = self._tls.check(self._endpoint, shown) if self._tls else None

@@ -35,11 +35,14 @@ from protocol.adaptive_timeouts import Pace
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.wire import handshake
+from protocol.wire.endpoints import key_of
 from protocol.wire.handshake import NONCE_BYTES
 from protocol.wire.limits import VERSION
 
 CONNECT_FLOOR_S = 1.0
 CONNECT_CAP_S = 5.0
+RELAYED_FLOOR_S, RELAYED_CAP_S = 5.0, 15.0
+"""The same limits for a link by a relay, whose stream may outlast a short outage."""
 CLOSE_S = 1.0
 _FULL = 503
 
@@ -60,12 +63,13 @@ class Dialler:
         self._key = key
         self._tls = tls
         self._system = system
-        self._pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
+        self._direct_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
+        self._relayed_pace = Pace(RELAYED_FLOOR_S, RELAYED_CAP_S)
         self._client: ClientSession | None = None
 
     async def start(self) -> None:
         """Creates the HTTP client; links can be opened from now on."""
-        self._client = new_client(self._system.streams)
+        self._client = new_client(self._system.streams, RELAYED_CAP_S)  # `dial` has its own limit
 
     async def close(self) -> None:
         """Closes the HTTP client; no link can be opened any more."""
@@ -79,7 +83,8 @@ class Dialler:
         Raises WrongPeer, OtherVersion, TimeoutError or the error of the network.
         """
         begun = asyncio.get_running_loop().time()
-        async with asyncio.timeout(self._pace.allowed_s):
+        pace = self._direct_pace if key_of(endpoint) is None else self._relayed_pace
+        async with asyncio.timeout(pace.allowed_s):
             if self._client is None:
                 raise ConnectionError("the transport is closed")
             ws = await connect(self._client, endpoint, self._tls, self._system.version)
@@ -88,7 +93,7 @@ class Dialler:
             except BaseException:
                 await ws.close()
                 raise
-        self._pace.observe(asyncio.get_running_loop().time() - begun)
+        pace.observe(asyncio.get_running_loop().time() - begun)
         return Opened(ws, link)
 
     async def _introduced(self, ws: ClientWebSocketResponse, endpoint: str) -> Pass:
@@ -102,11 +107,11 @@ class Dialler:
             raise _unproved(error) from error
 
 
-def new_client(streams: Streams = KERNEL) -> ClientSession:
+def new_client(streams: Streams = KERNEL, connect_s: float = CONNECT_CAP_S) -> ClientSession:
     """Returns an HTTP client that follows no redirect, keeps no cookie and uses no proxy."""
     return ClientSession(
         connector=StreamConnector(streams),
-        timeout=ClientTimeout(total=None, sock_connect=CONNECT_CAP_S),
+        timeout=ClientTimeout(total=None, sock_connect=connect_s),
         cookie_jar=DummyCookieJar(),
         middlewares=(_no_redirect,),
     )
@@ -130,7 +135,7 @@ async def connect(
             protocols=(subprotocol(version),),
             timeout=ClientWSTimeout(ws_close=CLOSE_S),
             max_msg_size=MAX_CONTROL_BYTES,
-            heartbeat=HEARTBEAT_S,
+            heartbeat=HEARTBEAT_S if key_of(endpoint) is None else None,  # relayed streams ask themselves
             ssl=context or False,
         )
     except (ServerDisconnectedError, ClientSSLError) as error:

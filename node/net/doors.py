@@ -10,6 +10,9 @@ time. A room bounds its guests in total and per address, and limits the time tha
                               +--> watching                      a stream of the page
     any of them --> members                                      `Guest.prove`: an allow-listed key
 
+A stream that a relay brought waits in `relayed` in place of `quiet` and `speaking`: it comes from a member,
+by the relay's word, and may be slow.
+
 When a room is full, the doors close the guest that was silent for the longest time, never the newest one.
 They close no guest in `members` to make room for a stranger. A connection that has sent nothing costs a
 descriptor and an entry: HTTP and TLS, which take a quarter of a megabyte, start with its first byte. Bounds
@@ -34,7 +37,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Annotated, cast, get_type_hints
 
 from aiohttp import web
 
@@ -63,6 +66,8 @@ ASKING = Bound(128, 64, REQUEST_S)
 """Requests that the node is receiving or answering."""
 IDLE = Bound(64, 32, IDLE_S)
 """Connections whose last request was answered, kept open for the next one."""
+RELAYED = Bound(256, 16, 40.0)
+"""Streams that a relay brought, until a first request: TLS waits behind bulk, on lines of any speed."""
 LINKING = Bound(128, 64, PROOF_S)
 """Websockets that have proved nothing, each with a message of at most 320 kB."""
 WATCHING = Bound(32, 32)
@@ -72,6 +77,8 @@ MEMBERS = Bound(2048, 8)
 MIB = 1024 * 1024
 BODY_S = 30.0
 """Time limit for a body of any length; for members' bodies, the node may set a longer one."""
+RELAYED_BODY_S = 300.0
+"""The same, at least, for bodies that a relay brings."""
 BODY_BYTES = Bound(24 * MIB, 16 * MIB, BODY_S)
 """Bytes of strangers' bodies in memory: in total, and per address."""
 MEMBER_BODY_BYTES = Bound(256 * MIB, 16 * MIB, BODY_S)
@@ -107,16 +114,6 @@ OTHER_DESCRIPTORS = 2304
 IPV6_NETWORK_BITS = 64
 """The owner of one IPv6 address usually has a whole network of this prefix length, so it counts as one."""
 
-ROOMS = {
-    "quiet": "a connection that says nothing",
-    "speaking": "a connection without a whole request",
-    "asking": "a request of a stranger",
-    "idle": "a connection of a stranger between requests",
-    "linking": "a websocket that has proved nothing",
-    "watching": "a stream of the page",
-    "members": "a connection of a member",
-}
-"""The rooms; each connection is in one. The words appear in the counts of closed connections."""
 _TLS_RECORD = b"\x16"
 """With this byte a TLS handshake begins (RFC 8446, section 5.1), and no HTTP request."""
 NO_ROOM = "{}: closed for a newer one"
@@ -125,15 +122,16 @@ TOO_LATE = "{}: closed, for its time was over"
 
 @dataclass(frozen=True)
 class Rooms:
-    """The bounds of connections, by room."""
+    """The rooms and their bounds, with what a guest of each is; every connection is in one."""
 
-    quiet: Bound = QUIET
-    speaking: Bound = SPEAKING
-    asking: Bound = ASKING
-    idle: Bound = IDLE
-    linking: Bound = LINKING
-    watching: Bound = WATCHING
-    members: Bound = MEMBERS
+    quiet: Annotated[Bound, "a connection that says nothing"] = QUIET
+    speaking: Annotated[Bound, "a connection without a whole request"] = SPEAKING
+    relayed: Annotated[Bound, "a relayed stream without a whole request"] = RELAYED
+    asking: Annotated[Bound, "a request of a stranger"] = ASKING
+    idle: Annotated[Bound, "a connection of a stranger between requests"] = IDLE
+    linking: Annotated[Bound, "a websocket that has proved nothing"] = LINKING
+    watching: Annotated[Bound, "a stream of the page"] = WATCHING
+    members: Annotated[Bound, "a connection of a member"] = MEMBERS
 
     @property
     def by_name(self) -> dict[str, Bound]:
@@ -144,6 +142,12 @@ class Rooms:
     def connections(self) -> int:
         """The bound on connections of all rooms together."""
         return sum(bound.in_all for bound in self.by_name.values())
+
+
+ROOMS: dict[str, str] = {
+    name: kind.__metadata__[0] for name, kind in get_type_hints(Rooms, include_extras=True).items()
+}
+"""What a guest of each room is, in words; they appear in the counts of closed connections."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,7 @@ class Guest:
         self.stream = stream
         self.transport: asyncio.Transport | None = None
         self.key: bytes | None = None
+        """The key that it has proved."""
         self.ticket: bytes | None = None
         """The ticket that admitted the connection, if any."""
         self.room = ""
@@ -223,6 +228,11 @@ class Guest:
     def is_proved(self) -> bool:
         """Whether the connection has proved a key and counts as a member's."""
         return self.key is not None
+
+    @property
+    def is_relayed(self) -> bool:
+        """Whether a relay brought it, from a member by the relay's word."""
+        return self.stream.key is not None
 
     def prove(self, key: bytes) -> None:
         """Moves the connection to `members`, since its far end holds `key`; no stranger can displace it."""
@@ -375,6 +385,7 @@ class Doors:
         self._looking.set_result(None)
         self._server: Callable[[], asyncio.Protocol] | None = None
         self._tls: ssl.SSLContext | None = None
+        self._relayed_tls: ssl.SSLContext | None = None
         self._listener: Listener | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._sweeping: asyncio.TimerHandle | None = None
@@ -392,9 +403,14 @@ class Doors:
         bound: BoundAddress,
         server: Callable[[], asyncio.Protocol],
         tls: ssl.SSLContext | None,
+        relayed_tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Accepts connections; `server` makes the protocol that handles one (aiohttp's web.Server)."""
-        self._listener, self._server, self._tls = self._streams.listen(bound), server, tls
+        """Accepts connections, with `tls`, and streams that relays bring, with `relayed_tls`.
+
+        `server` makes the protocol that handles one (aiohttp's web.Server).
+        """
+        self._server, self._tls, self._relayed_tls = server, tls, relayed_tls
+        self._listener = self._streams.listen(bound)
         self._listener.watch(self._accept)
 
     async def shut(self) -> None:
@@ -404,7 +420,7 @@ class Doors:
         if self._listener is not None:
             self._listener.close()
         self._listener = None
-        for room in ("quiet", "speaking"):
+        for room in ("quiet", "speaking", "relayed"):
             for guest in self._rooms[room]:
                 self._send_away(guest)
         while self._handovers:
@@ -474,9 +490,9 @@ class Doors:
                 self._rest(error)
                 return
             self._may_accept -= 1
-            guest = Guest(self, stream, origin_of(stream.address))
+            guest = Guest(self, stream, stream.key or origin_of(stream.address))
             stream.watch(partial(self._speaks, guest))
-            self.move(guest, "quiet")
+            self.move(guest, "relayed" if guest.is_relayed else "quiet")
 
     def _affordable(self) -> int:
         """Returns how many connections may be accepted now; if none, pauses the listener for PACE_S."""
@@ -490,7 +506,7 @@ class Doors:
     def _rest(self, error: OSError) -> None:
         """After a failed accept, as when no descriptor is left, closes the oldest stranger; retries later."""
         self._counts.drop(f"a connection that could not be accepted: {error.strerror}")
-        for name in ("quiet", "speaking", "idle", "linking", "asking"):
+        for name in ("quiet", "speaking", "idle", "linking", "asking", "relayed"):
             oldest = next(iter(self._rooms[name]), None)
             if oldest is not None:
                 oldest.close(NO_ROOM.format(name))
@@ -516,12 +532,12 @@ class Doors:
             return
         guest.stream.unwatch()
         guest.is_silent = False
-        if not guest.is_proved:
+        if not guest.is_proved and not guest.is_relayed:
             self.move(guest, "speaking")
         task = self._loop.create_task(self._hand_over(guest))
         self._handovers.add(task)
         task.add_done_callback(self._handovers.discard)
-        if (first == _TLS_RECORD) is (self._tls is None) and self._looking.done():
+        if (first == _TLS_RECORD) is (self._tls_of(guest) is None) and self._looking.done():
             self._looking = asyncio.ensure_future(self._look())
 
     async def _hand_over(self, guest: Guest) -> None:
@@ -532,9 +548,10 @@ class Doors:
         inner = self._server()
         self._guests[inner] = guest
         door = _Door(guest, inner, lambda guest: self._left(guest, inner))
-        within_s = None if self._tls is None else self._bounds.rooms.speaking.within_s
+        tls, rooms = self._tls_of(guest), self._bounds.rooms
+        within_s = (rooms.relayed if guest.is_relayed else rooms.speaking).within_s
         try:
-            await guest.stream.serve(door, self._tls, within_s)
+            await guest.stream.serve(door, tls, None if tls is None else within_s)
         except OSError:  # TLS errors and a handshake timeout are OSErrors, too
             if not guest.is_gone:
                 self._counts.drop("a connection without a TLS handshake")
@@ -543,6 +560,9 @@ class Doors:
             return
         if guest.is_gone and guest.transport is not None:
             abort(guest.transport)
+
+    def _tls_of(self, guest: Guest) -> ssl.SSLContext | None:
+        return self._relayed_tls if guest.is_relayed else self._tls
 
     # -- rooms ----------------------------------------------------------------------------------------
 
@@ -630,7 +650,8 @@ class Doors:
             for body in purse:
                 lasts_s = now_s - body.begun_s
                 least = rate * (lasts_s - self._bounds.body_grace_s)
-                if not body.is_whole and (lasts_s >= within_s or body.size < least):
+                most_s = max(within_s, RELAYED_BODY_S) if body.guest.is_relayed else within_s
+                if not body.is_whole and (lasts_s >= most_s or body.size < least):
                     yield body
 
     # -- time -----------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.meeting.discovery import NOBODY_LISTENS
 from protocol.wire.bulk import Held
 from protocol.wire.codec import Frame
+from protocol.wire.endpoints import key_of
 from protocol.wire.handshake import read_again
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_FRAME_BYTES
@@ -44,6 +45,10 @@ from protocol.wire.messages import Message
 QUEUED_SENDS = 4096
 BULK_TIMEOUT_S = 30.0
 """The time limit for a bulk frame and its answer, unless the node sets a longer one."""
+RELAYED_BULK_S = 120.0
+"""The same, at least, for a frame by a relay: it shares a slow line with those to all others."""
+RELAYED_BULK_CONNECT_S = 40.0
+"""The time limit for a connection for bulk by a relay: its TLS waits behind the bulk of others."""
 AHEAD = 2
 """How many messages of a lazily built sequence are in memory at once."""
 EARLY_POSTS = 4
@@ -157,7 +162,10 @@ class Link:
         """Timers of the small messages that will be sent again."""
         self._gave_up_s = -math.inf
         """When this link last gave up a bulk frame that the peer kept refusing as too early."""
-        self._bulk_client = BulkClient(endpoint, CONNECT_CAP_S, hub.bulk_s, hub.tls, hub.streams)
+        connect_s, bulk_s = CONNECT_CAP_S, hub.bulk_s
+        if key_of(endpoint) is not None:
+            connect_s, bulk_s = RELAYED_BULK_CONNECT_S, max(bulk_s, RELAYED_BULK_S)
+        self._bulk_client = BulkClient(endpoint, connect_s, bulk_s, hub.tls, hub.streams)
         self._opened: Opened | None = None
         self._fault: asyncio.Future[None] = loop.create_future()
         self._is_over = False

@@ -22,6 +22,7 @@ from node.net.intake import Intake
 from node.net.tls import Tls
 from node.net.versions import UPGRADE_REQUIRED, Mixed
 from node.net.visits import Visits, new_websocket, ticket_of
+from node.system.addresses import join_endpoint
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from protocol.errors import RemoteProtocolError, TooEarly
@@ -36,7 +37,9 @@ LINGERING_S = 1.0
 TOO_EARLY = 425
 SLOW_BODY_S = 1.0
 """A member's body that takes longer is reported while it arrives."""
-BULK = "/v1/bulk"
+LINK, BULK = "/v1/link", "/v1/bulk"
+OF_MEMBERS = frozenset((LINK, BULK, "/healthz"))
+"""What a stream that a relay brought may ask for: the page is for this machine alone."""
 _WORD_BYTES = 4
 
 Arriving = Callable[[Key], Awaitable[None]]
@@ -93,7 +96,7 @@ class Server:
         counts = self._intake.counts
         doors = Doors(counts, self._bounds, self._system, self._mixed.look)
         app = web.Application(client_max_size=MAX_FRAME_BYTES, middlewares=[_at(doors, self._intake.drop)])
-        app.add_routes([web.get("/v1/link", self._link), web.post(BULK, self._bulk)])
+        app.add_routes([web.get(LINK, self._link), web.post(BULK, self._bulk)])
         app.add_routes(routes)
         app[DOORS] = doors
 
@@ -121,7 +124,11 @@ class Server:
         await runner.setup()
         if runner.server is None:
             raise RuntimeError("aiohttp made no server")
-        doors.open(listener, runner.server, self._tls.listening if self._tls else None)
+        bound = join_endpoint(*listener.getsockname()[:2])
+        if self._tls is None:
+            doors.open(listener, runner.server, None)
+        else:
+            doors.open(listener, runner.server, self._tls.listening_at(bound), self._tls.server)
         self._runner = runner
         self._doors = doors
 
@@ -169,7 +176,7 @@ class Server:
             elif self._is_member(key):
                 guest.prove(key)
 
-        ws = new_websocket(mine)
+        ws = new_websocket(mine, relayed=guest.is_relayed)
         guest.link()
         self._incoming[ws] = None
         try:
@@ -240,7 +247,7 @@ def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:
         """Accounts for the request's guest; refuses compressed bodies and bodies that no route reads."""
         guest = doors.guest_of(request)
         with guest.asking():
-            refusal = _refusal(request)
+            refusal = _refusal(request, is_relayed=guest.is_relayed)
             if refusal is not None:
                 why, answer = refusal
                 drop(why)
@@ -252,8 +259,10 @@ def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:
     return passed
 
 
-def _refusal(request: web.Request) -> tuple[str, web.HTTPException] | None:
+def _refusal(request: web.Request, *, is_relayed: bool) -> tuple[str, web.HTTPException] | None:
     """Returns the reason and the answer if a request is refused unseen; else None."""
+    if is_relayed and request.path not in OF_MEMBERS:
+        return "a relayed request for the page", web.HTTPNotFound()
     if any(coding.lower() != "identity" for coding in request.headers.getall(hdrs.CONTENT_ENCODING, ())):
         answer = web.HTTPUnsupportedMediaType(text="a body is sent as it is: no Content-Encoding\n")
         return "a compressed body", answer

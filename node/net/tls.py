@@ -30,6 +30,7 @@ from node.system.addresses import is_loopback
 from protocol.crypto.node_key import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting.discovery import OTHER_KEY, UNDER_TLS, WITHOUT_TLS
+from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
 VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
@@ -61,9 +62,11 @@ def tls_option(besides: str = "") -> Any:
 def covers(choice: str, endpoint: str) -> bool:
     """Returns whether links to this endpoint use TLS.
 
-    This depends only on the address that is dialled, so both ends of a link come to the same answer.
+    This depends only on the address that is dialled, so both ends of a link come to the same answer. Links to
+    a key always do: a relay is between.
     """
-    return choice == ON or (choice == AUTO and not is_loopback(endpoint))
+    is_open = choice == OFF or (choice == AUTO and is_loopback(endpoint))
+    return not is_open or key_of(endpoint) is not None
 
 
 def url(choice: str, endpoint: str) -> str:
@@ -113,7 +116,8 @@ class Dialling:
             return None
         if link is None:
             raise WrongPeer("the far end answers without TLS, although this link requires it")
-        node, expected = vouched_for(link.getpeercert(binary_form=True) or b""), self.keys_at(endpoint)
+        node, meant = vouched_for(link.getpeercert(binary_form=True) or b""), key_of(endpoint)
+        expected = self.keys_at(endpoint) if meant is None else {meant}
         if expected and node not in expected:
             names = " or ".join(f"{key.hex()[:16]}..." for key in sorted(expected))
             raise WrongPeer(f"{OTHER_KEY}{node.hex()[:16]}..., not {names}")
@@ -128,10 +132,14 @@ class Tls(Dialling):
     """Where this node listens, as it announces it to others."""
     server: ssl.SSLContext
 
-    @property
-    def listening(self) -> ssl.SSLContext | None:
-        """The context to serve with; None without TLS."""
-        return self.server if covers(self.choice, self.endpoint) else None
+    def listening_at(self, bound: str) -> ssl.SSLContext | None:
+        """The context to serve with at the address to which the socket is bound; None without TLS.
+
+        Others dial `endpoint`, unless that stands for a key: then relays bring them, and the socket serves
+        the page.
+        """
+        dialled = self.endpoint if key_of(self.endpoint) is None else bound
+        return self.server if covers(self.choice, dialled) else None
 
 
 def make_tls(key: NodeKey, choice: str, endpoint: str, keys_at: Callable[[str], frozenset[Key]]) -> Tls:

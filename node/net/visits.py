@@ -189,13 +189,16 @@ def data_of(frame: WSMessage) -> bytes:
     return bytes(frame.data)
 
 
-def new_websocket(version: int) -> web.WebSocketResponse:
-    """Returns a websocket response with the settings of this version of the protocol."""
+def new_websocket(version: int, *, relayed: bool) -> web.WebSocketResponse:
+    """Returns a websocket response with the settings of this version of the protocol.
+
+    A relayed one is not asked whether it lives: the stream below does that, and outlives outages.
+    """
     return web.WebSocketResponse(
         protocols=(subprotocol(version),),
         timeout=CLOSE_S,
         max_msg_size=MAX_CONTROL_BYTES,
-        heartbeat=HEARTBEAT_S,
+        heartbeat=None if relayed else HEARTBEAT_S,
         compress=False,
     )
 

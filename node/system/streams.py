@@ -15,6 +15,8 @@ from typing import Any, Protocol, TypeVar
 
 from aiohappyeyeballs import start_connection
 
+from protocol.wire.ids import Key
+
 _NEXT_ADDRESS_S = 0.25
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
@@ -38,7 +40,11 @@ class Incoming(Protocol):
 
     @property
     def address(self) -> str:
-        """The host from which it comes."""
+        """The host from which it comes; empty if a relay brought it."""
+
+    @property
+    def key(self) -> Key | None:
+        """The member from which it comes, by a relay's word alone; None: it came to an address."""
 
     def watch(self, ready: Callable[[], None]) -> None:
         """Calls `ready` whenever there is something to read, or the end."""
@@ -77,23 +83,53 @@ class Listener(Protocol):
         """Accepts no more."""
 
 
+class Pair(Incoming, Protocol):
+    """One end of a stream within this process: to be served, or connected."""
+
+    async def connect(
+        self, protocol: Callable[[], P], tls: ssl.SSLContext | None, name: str
+    ) -> tuple[asyncio.BaseTransport, P]:
+        """Hands it to a protocol that dials, with TLS to `name` if there is a context. Raises OSError."""
+
+
 class Streams(Protocol):
     """A way to reach others."""
 
     async def open(
-        self, host: str, port: int, protocol: Callable[[], P], tls: ssl.SSLContext | None
+        self,
+        host: str,
+        port: int,
+        protocol: Callable[[], P],
+        tls: ssl.SSLContext | None,
+        *,
+        bulk: bool = False,
     ) -> tuple[asyncio.BaseTransport, P]:
-        """Opens a stream to an endpoint, with TLS if there is a context. Raises OSError."""
+        """Opens a stream to an endpoint, with TLS if there is a context. Raises OSError.
+
+        `bulk`: large frames will go by it, which may take another way than small ones.
+        """
 
     def listen(self, bound: BoundAddress) -> Listener:
         """Returns the streams that others open to an address that is bound already."""
+
+    async def pair(self, near: Callable[[], asyncio.BaseProtocol], key: Key | None) -> Pair:
+        """Makes a stream within this process; returns the end that `near` does not get. Raises OSError.
+
+        `key`: the member from which the far end comes, if it is to be accepted.
+        """
 
 
 class KernelStreams:
     """TCP connections."""
 
     async def open(
-        self, host: str, port: int, protocol: Callable[[], P], tls: ssl.SSLContext | None
+        self,
+        host: str,
+        port: int,
+        protocol: Callable[[], P],
+        tls: ssl.SSLContext | None,
+        *,
+        bulk: bool = False,
     ) -> tuple[asyncio.BaseTransport, P]:
         """See Streams.open. A host's addresses are tried in turn, a quarter of a second apart (RFC 8305)."""
         loop = asyncio.get_running_loop()
@@ -107,6 +143,19 @@ class KernelStreams:
         if not isinstance(bound, socket.socket):
             raise TypeError(f"{bound!r} is no socket")
         return _SocketListener(bound)
+
+    async def pair(self, near: Callable[[], asyncio.BaseProtocol], key: Key | None) -> Pair:
+        """See Streams.pair."""
+        mine, theirs = socket.socketpair()
+        for sock in (mine, theirs):
+            sock.setblocking(False)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(near, mine)
+        except BaseException:
+            mine.close()
+            theirs.close()
+            raise
+        return _SocketPair(theirs, "", key)
 
 
 class _SocketListener:
@@ -137,10 +186,11 @@ class _SocketListener:
 class _SocketIncoming:
     """An accepted socket."""
 
-    def __init__(self, sock: socket.socket, address: str) -> None:
+    def __init__(self, sock: socket.socket, address: str, key: Key | None = None) -> None:
         self._sock = sock
         self._loop = asyncio.get_running_loop()
         self.address = address
+        self.key = key
 
     def watch(self, ready: Callable[[], None]) -> None:
         self._loop.add_reader(self._sock, ready)
@@ -169,6 +219,21 @@ class _SocketIncoming:
 
     def close(self) -> None:
         self._sock.close()
+
+
+class _SocketPair(_SocketIncoming):
+    """One socket of a pair."""
+
+    async def connect(
+        self, protocol: Callable[[], P], tls: ssl.SSLContext | None, name: str
+    ) -> tuple[asyncio.BaseTransport, P]:
+        try:
+            return await self._loop.create_connection(
+                protocol, sock=self._sock, ssl=tls, server_hostname=None if tls is None else name
+            )
+        except BaseException:
+            self._sock.close()
+            raise
 
 
 KERNEL = KernelStreams()

@@ -25,6 +25,8 @@ from tests.box.loop import Life, VirtualLoop, this_life
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 HOST = "127.0.0.1"
 FIRST_PORT = 21001
+INSIDE = -1
+"""The far end of a stream that does not leave its node, so that no cut, line or delay concerns it."""
 _HIGH_BYTES, _LOW_BYTES = 128 * 1024, 32 * 1024
 _SEGMENT_BYTES = 8 * 1024
 
@@ -57,6 +59,8 @@ class Network:
 
     def delay_s(self, way: random.Random, there: int) -> float:
         """Returns the delay of a block to a node."""
+        if there == INSIDE:
+            return 0.0
         return 1.0 if there in self.slow else way.uniform(0.0001, self.slowest_s)
 
     def narrow(self, number: int, up: float, down: float) -> None:
@@ -158,7 +162,13 @@ class MemoryStreams:
         self._number = number
 
     async def open(
-        self, host: str, port: int, protocol: Callable[[], P], tls: ssl.SSLContext | None
+        self,
+        host: str,
+        port: int,
+        protocol: Callable[[], P],
+        tls: ssl.SSLContext | None,
+        *,
+        bulk: bool = False,
     ) -> tuple[asyncio.BaseTransport, P]:
         network, there, life = self._network, port - FIRST_PORT, this_life()
         await asyncio.sleep(network.delay_s(network.way(self._number, there), there))
@@ -178,6 +188,16 @@ class MemoryStreams:
     def listen(self, bound: BoundAddress) -> MemoryListener:
         assert isinstance(bound, MemoryAddress)
         return MemoryListener(self._network, bound.number, this_life())
+
+    async def pair(self, near: Callable[[], asyncio.BaseProtocol], key: bytes | None) -> MemoryPair:
+        life, context = this_life(), copy_context()
+        mine = MemoryTransport(self._network, life, context, INSIDE, INSIDE)
+        theirs = MemoryTransport(self._network, life, context, INSIDE, INSIDE)
+        mine.join(theirs)
+        made = near()
+        mine.serve(made)
+        made.connection_made(mine)
+        return MemoryPair(theirs, key)
 
 
 async def _connected(
@@ -256,8 +276,9 @@ class MemoryIncoming:
 
     address = HOST
 
-    def __init__(self, wire: MemoryTransport) -> None:
+    def __init__(self, wire: MemoryTransport, key: bytes | None = None) -> None:
         self._wire = wire
+        self.key = key
 
     def watch(self, ready: Callable[[], None]) -> None:
         self._wire.watch(ready)
@@ -280,6 +301,17 @@ class MemoryIncoming:
 
     def close(self) -> None:
         self._wire.abort()
+
+
+class MemoryPair(MemoryIncoming):
+    """One end of a stream within a node."""
+
+    async def connect(
+        self, protocol: Callable[[], P], tls: ssl.SSLContext | None, name: str
+    ) -> tuple[asyncio.BaseTransport, P]:
+        made = protocol()
+        assert isinstance(made, asyncio.Protocol)
+        return await _connected(self._wire, made, tls, server_side=False, within_s=None), made
 
 
 _END, _RESET = object(), object()

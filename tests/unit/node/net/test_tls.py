@@ -88,7 +88,7 @@ def test_it_follows_from_the_address_whether_a_link_is_under_tls(choice, endpoin
     tls = tls_of(ONE, choice, endpoint)
     assert url(choice, endpoint) == f"{'https' if covered else 'http'}://{endpoint}"
     assert ("TLS 1.3" in protection(choice, endpoint)) is covered
-    assert (tls.dialling(endpoint) is not None) is (tls.listening is not None) is covered
+    assert (tls.dialling(endpoint) is not None) is (tls.listening_at(endpoint) is not None) is covered
 
 
 def two(*choices):
