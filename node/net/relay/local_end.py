@@ -42,6 +42,11 @@ class LocalEnd(asyncio.BufferedProtocol):
         self.stream: StreamId | None = None
         """Set before the first byte."""
         self._transport: asyncio.Transport | None = None
+        self._early: list[memoryview] = []
+        """What came before the pair was there."""
+        self._is_finished = False
+        """Whether the far end writes no more."""
+        self._is_over = False
         self._free = memoryview(b"")
         self._size = _SMALL_BYTES
         self._is_full = False
@@ -58,7 +63,10 @@ class LocalEnd(asyncio.BufferedProtocol):
 
     def take(self, data: memoryview) -> None:
         """Takes the next bytes for the local program."""
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is None:
+            self._early.append(data)
+            return
+        if not self._transport.is_closing():
             self._transport.write(data)
         if self._is_full:
             self._owed += len(data)
@@ -67,6 +75,7 @@ class LocalEnd(asyncio.BufferedProtocol):
 
     def end_reading(self) -> None:
         """The far end writes no more."""
+        self._is_finished = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write_eof()
 
@@ -77,6 +86,7 @@ class LocalEnd(asyncio.BufferedProtocol):
 
     def end(self, *, in_peace: bool) -> None:
         """The stream is over."""
+        self._is_over = True
         if self._transport is not None:
             self._transport.close() if in_peace else abort(self._transport)
 
@@ -85,6 +95,14 @@ class LocalEnd(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The pair is there."""
         self._transport = cast("asyncio.Transport", transport)
+        if self._is_over:
+            abort(self._transport)
+            return
+        early, self._early = self._early, []
+        for data in early:
+            self.take(data)
+        if self._is_finished:
+            self.end_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Returns memory for the next bytes, no more than the stream takes; the stream keeps them there."""
