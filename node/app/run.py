@@ -268,7 +268,12 @@ def prepared_on(
         plan=Plan(
             task=task,
             parameters=canonical_parameters(
-                task, named, learning.bound, trainer.digests(loaded_names(task.model)), learning.computed
+                task,
+                named,
+                learning.bound,
+                trainer.digests(loaded_names(task.model)),
+                learning.computed,
+                options.roster,
             ),
             accuracy_of=dataset.accuracy_name,
             rounds=rounds,
@@ -357,6 +362,7 @@ def _settings(
             group_s=section.group_timeout_s,
             session=SessionTimeouts(section.shares_timeout_s, section.sums_timeout_s, section.least_rate),
             wait_s=options.wait_s,
+            wait_each_s=options.wait_s if isinf(options.wait_s) else 0.0,
         ),
         quorum=QuorumRules(
             electorate=_first_electorate(options, endpoint),
@@ -489,8 +495,9 @@ def _wait_words(options: NodeOptions) -> dict[str, str]:
     """Returns the line about --wait; none if the first group is waited for as long as any other."""
     if options.wait_s <= options.task.aggregation.group_timeout_s:
         return {}
-    longest = "as long as it takes" if isinf(options.wait_s) else f"up to {options.wait_s:g} s"
-    return {"wait": f"{longest} for the first group; no round is spent meanwhile"}
+    until = f"up to {options.wait_s:g} s for the first group"
+    until = "as long as it takes for each group" if isinf(options.wait_s) else until
+    return {"wait": f"{until}; no round is spent meanwhile"}
 
 
 def _gone_words(state: State) -> dict[str, str]:

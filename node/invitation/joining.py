@@ -28,6 +28,8 @@ from protocol.relay.room_messages import Bar
 
 KNOCK_PAUSE_S = 11.0
 """A room lets in six a minute."""
+TELLINGS = 3
+"""How often a joiner tries to tell the inviter its answer to the list."""
 Enter = Callable[[], AbstractAsyncContextManager[JoinersRoom]]
 """Enters the room of the code."""
 
@@ -73,25 +75,32 @@ class Visitor:
         self.state = state
         self.folder = folder
         self._key, self._owner, self._system = key, owner, system
+        self._is_told = False
+        """Whether the inviter has this node's answer to the list."""
         self._joins: Invitation | None = None
         """The invitation to which the owner has said yes."""
         if state.place.standing is not Standing.OUTSIDE:
             self._joins = state.place.invitation[0]
 
     async def join(self, enter: Enter, pause: Pause = asyncio.sleep) -> Roster:
-        """Returns the list, once its owner has confirmed it. Raises UserError."""
-        wait_s = FIRST_PAUSE_S
+        """Returns the list, once its owner has confirmed it. Raises UserError.
+
+        The inviter is told what the owner answered, if it is there: nobody needs it any more.
+        """
+        wait_s, tellings = FIRST_PAUSE_S, 0
         while True:
-            if self.state.place.standing is Standing.CONFIRMED:
-                return self.state.place.roster[0]
-            if self.state.place.standing is Standing.DECLINED:
-                raise NotJoined("the list was declined: nothing is learned with it, and the inviter knows")
+            if self.state.place.standing > Standing.ACCEPTED:
+                tellings += 1
+                if self._is_told or tellings > TELLINGS:
+                    return self._list()
             try:
                 async with enter() as room:
                     wait_s = FIRST_PAUSE_S
                     await self._visit(room)
                     continue
             except Shut as shut:
+                if self.state.place.standing > Standing.ACCEPTED:
+                    return self._list()
                 if shut.bar is Bar.NO_ROOM and self._joins is None:
                     raise
                 self._owner.trouble(str(shut))
@@ -99,11 +108,18 @@ class Visitor:
             except ConnectionError as error:
                 if self._joins is None:
                     raise UserError(f"{error}. The code is still good") from error
-                self._owner.trouble(str(error))
+                if self.state.place.standing <= Standing.ACCEPTED:
+                    self._owner.trouble(str(error))
             except RemoteProtocolError as error:
                 raise UserError(f"the inviter's end breaks a rule: {error}; ask for a new code") from error
             await pause(wait_s)
             wait_s = min(2 * wait_s, LONGEST_PAUSE_S)
+
+    def _list(self) -> Roster:
+        """The list, if the owner confirmed it; else raises NotJoined."""
+        if self.state.place.standing is Standing.DECLINED:
+            raise NotJoined("the list was declined: nothing is learned with it")
+        return self.state.place.roster[0]
 
     async def _visit(self, room: JoinersRoom) -> None:
         """One visit of the room: to its end, or to the first lost connection."""
@@ -128,6 +144,7 @@ class Visitor:
                 await room.say(message)
         if guest.refusal is not None:
             self._refused(guest.refusal)
+        self._is_told = self.state.place.standing > Standing.ACCEPTED
 
     def _heard(self, guest: Guest, message: bytes) -> tuple[bytes, ...]:
         before = guest.phase

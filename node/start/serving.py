@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -74,5 +74,6 @@ def _served(folder: Path, reception: Reception) -> Iterator[None]:
     finally:
         stopped.set()
         if ready.wait(1.0):
-            loops[0].call_soon_threadsafe(told[0].cancel)
+            with suppress(RuntimeError):  # its loop has ended: everybody answered
+                loops[0].call_soon_threadsafe(told[0].cancel)
         thread.join(5.0)
