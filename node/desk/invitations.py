@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
@@ -11,11 +10,10 @@ from node.desk.command_line import CommandLine, path_word, plain_word
 from node.desk.folder import Folder
 from node.desk.form import Form, Garbage
 from node.desk.swarm_views import RUNS
-from node.desk.views import task_text
+from node.desk.views import task_of, task_text
 from node.storage.plain import restored
 from node.storage.whole_files import replace_file
 from node.system.errors import ConfigError
-from node.task.load import read_task
 from protocol.invitation.words import read_code
 
 HABITS = ".murmuration-desk.json"
@@ -52,7 +50,7 @@ def invite_line(folder: Folder, form: Form) -> CommandLine:
         *(("--data", str(data)), ("--me", habits.me), ("--relay", habits.relay)),
         *(plain_word(name, "the name") for name in names),
     ]
-    name = read_task(tomllib.loads(task_text(folder.path / task))).task.name
+    name = task_of(str(task), task_text(folder.path / task)).task.name
     line = CommandLine("invite", words, folder=str(RUNS / name))
     line.read()
     replace_file(folder.path / HABITS, (json.dumps(asdict(habits)).encode(),), durable=False)

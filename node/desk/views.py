@@ -77,14 +77,17 @@ def task_text(path: Path) -> str:
         raise ConfigError(f"task {shown(path.name)} cannot be read: {reason(error)}") from error
 
 
+def task_of(name: str, text: str) -> Task:
+    """Returns the task that a file's text describes. Raises ConfigError."""
+    try:
+        return read_task(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"task {shown(name)} is no TOML ({one_line(str(error))}); mend it") from error
+
+
 def task_view(name: str, text: str) -> dict[str, object]:
     """Returns a task in sentences, and its file line by line. Raises ConfigError if it is no task."""
-    try:
-        task = read_task(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"task {shown(name)} is no TOML: {one_line(str(error))}; mend it by hand"
-        ) from error
+    task = task_of(name, text)
     lines = lines_of(text)
     return {
         "file": name,

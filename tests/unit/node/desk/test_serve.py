@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from node.desk.form import MOST_BYTES
+from node.desk.invitations import LINES
 from node.desk.serve import OWN_PARTS, Desk, own_asset
 from node.desk.steps import STEPS
 from node.observe.page import HEADERS, PARTS
@@ -21,8 +22,11 @@ from tests.unit.node.desk.served import TOKEN, Served
 from tests.unit.node.desk.wards import ward_csv
 from tests.unit.node.observe.folders import run_in
 
-GETS = ("/v1/desk", "/v1/rows?file=ward.csv", "/v1/task?file=ward.toml", "/run/runs%2Fa/v1/status")
-POSTS = ("/v1/replace", *(f"/v1/{name}" for name in STEPS))
+GETS = (
+    *("/v1/desk", "/v1/rows?file=ward.csv", "/v1/task?file=ward.toml"),
+    *("/run/runs%2Fa/v1/status", "/v1/swarm?run=runs/a", "/v1/words"),
+)
+POSTS = ("/v1/replace", "/v1/answer", "/v1/end", *(f"/v1/{name}" for name in (*STEPS, *LINES)))
 
 
 @pytest.fixture
