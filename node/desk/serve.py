@@ -35,7 +35,7 @@ from node.desk.invitations import LINES, kept_habits
 from node.desk.runs import Runs
 from node.desk.steps import STEPS
 from node.desk.swarm_views import folder_of_room
-from node.desk.talks import Talk, Talks, talk_of
+from node.desk.talks import ENDING_S, Talk, Talks, talk_of
 from node.desk.task_lines import replaced
 from node.desk.views import files_view, task_text, task_view
 from node.desk.work import Busy, Values, Worker
@@ -44,7 +44,7 @@ from node.observe.access import Access, new_token
 from node.observe.page import HEADERS, KINDS, PARTS, asset
 from node.observe.views import as_json
 from node.storage.whole_files import ANYBODYS, replace_file
-from node.system.errors import ConfigError, UserError
+from node.system.errors import ConfigError, UserError, counted
 from protocol.invitation.word_list import WORDS
 
 FRONT = "desk.html"
@@ -95,9 +95,14 @@ class Desk:
             *self._runs.routes,
         ]
 
-    async def close(self) -> None:
-        """Ends the commands that go on, and the pages of the runs."""
-        await self._talks.close()
+    @property
+    def going(self) -> int:
+        """How many commands go on."""
+        return sum(talk.status is None for talk in self._talks.talks)
+
+    async def close(self, limit_s: float = ENDING_S) -> None:
+        """Ends the commands that go on, within `limit_s`, and the pages of the runs."""
+        await self._talks.close(limit_s)
         await self._runs.close()
 
     # -- parts ---------------------------------------------------------------------------------------------
@@ -304,5 +309,18 @@ async def _serve(folder: Path, listener: socket.socket, *, debug: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told.set)
     await told.wait()
-    await desk.close()
+    await _end(desk, told)
     await runner.cleanup()
+
+
+async def _end(desk: Desk, told: asyncio.Event) -> None:
+    """Ends what the desk started: nodes end their round first, unless the owner says it again."""
+    told.clear()
+    if desk.going:
+        print(f"ending {counted(desk.going, 'command')}; Ctrl-C again ends all at once", flush=True)
+    closing, again = asyncio.create_task(desk.close()), asyncio.create_task(told.wait())
+    await asyncio.wait((closing, again), return_when=asyncio.FIRST_COMPLETED)
+    again.cancel()
+    if not closing.done():
+        await desk.close(0.0)
+    await closing

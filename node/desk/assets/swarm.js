@@ -11,6 +11,7 @@ const CONTACTS = { reachable: "here", unreachable: "away", silent: "not heard fo
 const NAMES = { invite: "The invitation", join: "Joining", start: "The node", members: "The list" };
 const LEVELS = /^(ok|warning|problem|error:?)\s+/;
 const ANSWERED = /\[y\/N\] (yes|no)$/;
+const LIST = /^(All \d+ are here|The list, \d+ members)/;
 
 const seatState = ({ state, tries }) => (state === "free" && tries < 3 ? `${SEATS.free}; somebody used a wrong code, ${tries} left` : SEATS[state]);
 
@@ -39,7 +40,7 @@ const showSeat = (made, seat) => {
   say(made.querySelector(".aside"), seat.words ? `its words: ${seat.words}` : seat.code ? `good until ${ofDate(seat.until)}` : "");
 };
 
-// What a command has said since its last question: findings, each with its table, and other lines as they are.
+// What a command says before a question, since the last one, or the list that it is about: findings, each with its table, and other lines as they are.
 const context = (list, lines) => {
   const written = lines.join("\n");
   if (list.dataset.written === written) return;
@@ -116,7 +117,8 @@ export const swarmScreen = {
       if (now.talk && now.talk.command !== told) desk.command(now.talk.command);
       told = now.talk?.command;
       const lines = now.talk?.lines ?? [];
-      context(byId("context"), question ? lines.slice(lines.findLastIndex((line) => ANSWERED.test(line)) + 1) : []);
+      const sinceAnswer = lines.slice(lines.findLastIndex((line) => ANSWERED.test(line)) + 1);
+      context(byId("context"), question ? sinceAnswer.slice(Math.max(0, sinceAnswer.findLastIndex((line) => LIST.test(line)))) : []);
       byId("their-task").hidden = !question || now.standing !== "joins";
       byId("their-task").firstElementChild.href = `#task?${new URLSearchParams({ file: `${now.folder}/task.toml`, theirs: "" })}`;
       say(byId("last-line"), question ? "" : lines.findLast((line) => line.trim()) ?? "");
