@@ -10,6 +10,7 @@ from pathlib import Path
 
 from node.data.files.formats import kind_of
 from node.data.images import SUFFIXES
+from node.desk.swarm_views import KEPT
 from node.observe.run_folder import has_run
 from node.storage.regular_files import check_regular
 from node.system.errors import ConfigError, reason, shown
@@ -91,11 +92,11 @@ class Folder:
         ][:MOST_LISTED]
 
     def runs(self) -> list[str]:
-        """Returns the folders of runs, at most two folders deep."""
+        """Returns the folders of runs and of swarms that will run, at most two folders deep."""
         return [
             str(path)
             for path in self._entries(_DEPTH)
-            if (self.path / path).is_dir() and has_run(self.path / path)
+            if (self.path / path).is_dir() and _is_swarm(self.path / path)
         ][:MOST_LISTED]
 
     def _holds(self, path: Path) -> bool:
@@ -155,6 +156,10 @@ def _has_images(path: Path) -> bool:
         if found == 2:
             return True
     return False
+
+
+def _is_swarm(path: Path) -> bool:
+    return has_run(path) or any((path / name).is_file() for name in KEPT)
 
 
 def _is_task(path: Path) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
 from node.desk.folder import Folder
-from node.desk.views import swarm_view, unreadable_view
+from node.desk.swarm_views import membership_view, standing_of
+from node.desk.views import standing_line, swarm_view, unreadable_view
 from node.observe.access import Access
 from node.observe.page import Page
-from node.observe.run_folder import MODEL, RunFolder
+from node.observe.run_folder import MODEL, RunFolder, has_run
 from node.system.errors import UserError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -44,7 +46,17 @@ class Runs:
         for page in self._pages.values():
             await page.close()
 
+    def swarm(self, name: str) -> dict[str, object]:
+        """Returns all about the swarm in a folder. It reads files, so it belongs into a thread."""
+        path = self._folder.path / name
+        line = self._line(name)
+        view = self._runs[name].read() if line["state"] == "runs" else None
+        return {"folder": name, "line": line, **membership_view(path, view, time.time())}
+
     def _line(self, name: str) -> dict[str, object]:
+        path = self._folder.path / name
+        if not has_run(path) and (standing := standing_of(path)):
+            return standing_line(name, standing)
         try:
             return swarm_view(name, self._runs.setdefault(name, self._opened(name)).read())
         except UserError as error:

@@ -7,7 +7,10 @@
 /v1/desk       swarms, tasks, data and the last piece of work
 /v1/rows       the first rows of a file
 /v1/task       a task, line by line
-/v1/STEP       POST begins a step (node.desk.steps), or replaces a line of a task
+/v1/swarm      a swarm: its seats or members, its rounds, and the command that goes on for it
+/v1/words      the words of codes
+/v1/STEP       POST begins a step (node.desk.steps) or a command that goes on (node.desk.invitations), answers
+               what one asks, ends one, or replaces a line of a task
 
 Whoever has the token may do all that its owner can do in the folder by the commands, and nothing outside it.
 """
@@ -17,8 +20,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -28,8 +31,11 @@ from aiohttp import web
 from node.desk.first_rows import first_rows
 from node.desk.folder import Folder
 from node.desk.form import MOST_BYTES, Form, Garbage, read_form
+from node.desk.invitations import LINES, kept_habits
 from node.desk.runs import Runs
 from node.desk.steps import STEPS
+from node.desk.swarm_views import folder_of_room
+from node.desk.talks import ENDING_S, Talk, Talks, talk_of
 from node.desk.task_lines import replaced
 from node.desk.views import files_view, task_text, task_view
 from node.desk.work import Busy, Values, Worker
@@ -38,10 +44,22 @@ from node.observe.access import Access, new_token
 from node.observe.page import HEADERS, KINDS, PARTS, asset
 from node.observe.views import as_json
 from node.storage.whole_files import ANYBODYS, replace_file
-from node.system.errors import UserError
+from node.system.errors import ConfigError, UserError, counted
+from protocol.invitation.word_list import WORDS
 
 FRONT = "desk.html"
-OWN_PARTS = ("desk.css", "desk.js", "ask.js", "start.js", "data.js", "task.js", "done.js", "fields.js")
+OWN_PARTS = (
+    "desk.css",
+    "desk.js",
+    "ask.js",
+    "start.js",
+    "data.js",
+    "task.js",
+    "fields.js",
+    "invite.js",
+    "join.js",
+    "swarm.js",
+)
 SHOWN_ROWS = 5
 
 
@@ -54,6 +72,7 @@ class Desk:
         self._access = access
         self._worker = Worker(debug=debug)
         self._runs = Runs(folder, access)
+        self._talks = Talks(folder.path)
         self._replacing = asyncio.Lock()
 
     @property
@@ -66,13 +85,24 @@ class Desk:
             web.get("/v1/desk", self._get(self._overview)),
             web.get("/v1/rows", self._get(self._rows)),
             web.get("/v1/task", self._get(self._task)),
+            web.get("/v1/swarm", self._get(self._swarm)),
+            web.get("/v1/words", self._get(self._words)),
             web.post("/v1/replace", self._post(self._replace)),
+            web.post("/v1/answer", self._post(self._answer)),
+            web.post("/v1/end", self._post(self._end)),
+            *(web.post(f"/v1/{name}", self._post(self._talk(name))) for name in LINES),
             *(web.post(f"/v1/{name}", self._post(self._begin(name))) for name in STEPS),
             *self._runs.routes,
         ]
 
-    async def close(self) -> None:
-        """Ends the pages of the runs."""
+    @property
+    def going(self) -> int:
+        """How many commands go on."""
+        return sum(talk.status is None for talk in self._talks.talks)
+
+    async def close(self, limit_s: float = ENDING_S) -> None:
+        """Ends the commands that go on, within `limit_s`, and the pages of the runs."""
+        await self._talks.close(limit_s)
         await self._runs.close()
 
     # -- parts ---------------------------------------------------------------------------------------------
@@ -127,7 +157,11 @@ class Desk:
         if "work" in request.query:
             return {"work": self._work()}
         swarms, files = await asyncio.to_thread(lambda: (self._runs.read(), files_view(self._folder)))
-        return {**files, "swarms": swarms, "work": self._work()}
+        going = await self._told_talks()
+        for swarm in swarms:
+            talk = talk_of(going, str(swarm["folder"]))
+            swarm["goes_on"] = talk is not None and talk.status is None
+        return {**files, "swarms": swarms, "work": self._work(), "habits": asdict(kept_habits(self._folder))}
 
     async def _rows(self, request: web.Request) -> Values:
         path = self._folder.inside(request.query.get("file", ""), "data")
@@ -140,6 +174,39 @@ class Desk:
     def _shown_task(self, path: Path) -> dict[str, object]:
         return task_view(str(path), task_text(self._folder.path / path))
 
+    async def _swarm(self, request: web.Request) -> Values:
+        """Shows a swarm by its folder, or by the number of a command, whose folder may not be known yet."""
+        talks = await self._told_talks()
+        number = request.query.get("talk", "")
+        if number:
+            talk = next((one for one in talks if str(one.number) == number), None)
+            if talk is None:
+                raise ConfigError(
+                    "this command was started by an earlier desk: choose the swarm from the list"
+                )
+            run = talk.folder
+        else:
+            run = str(self._folder.inside(request.query.get("run", ""), "run"))
+            talk = talk_of(talks, run)
+        shown = await asyncio.to_thread(self._runs.swarm, run) if run else {"folder": "", "line": None}
+        return {**shown, "talk": None if talk is None else asdict(talk)}
+
+    async def _words(self, request: web.Request) -> Values:
+        return {"words": WORDS}
+
+    async def _told_talks(self) -> list[Talk]:
+        """Returns the commands with their folders, as far as these are there by now."""
+        return await asyncio.to_thread(self._with_folders, self._talks.talks)
+
+    def _with_folders(self, talks: Sequence[Talk]) -> list[Talk]:
+        known = [
+            replace(talk, folder=folder_of_room(self._folder.path, talk.room)) if talk.room else talk
+            for talk in talks
+        ]
+        return [
+            talk if (self._folder.path / talk.folder).is_dir() else replace(talk, folder="") for talk in known
+        ]
+
     # -- what is done --------------------------------------------------------------------------------------
 
     def _begin(self, name: str) -> Callable[[Form], Awaitable[Values]]:
@@ -150,10 +217,25 @@ class Desk:
 
         return begin
 
+    def _talk(self, name: str) -> Callable[[Form], Awaitable[Values]]:
+        async def begin(form: Form) -> Values:
+            line = await asyncio.to_thread(LINES[name], self._folder, form)
+            return {"talk": asdict(await self._talks.begin(line))}
+
+        return begin
+
+    async def _answer(self, form: Form) -> Values:
+        self._talks.answer(form.whole("talk"), form.exact("question"), yes=form.flag("yes"))
+        return {}
+
+    async def _end(self, form: Form) -> Values:
+        self._talks.end(form.whole("talk"))
+        return {}
+
     async def _replace(self, form: Form) -> Values:
         path = self._folder.inside(form.text("file"), "task")
-        if path.suffix != ".toml":
-            raise Garbage("file is refused; allowed: a task, NAME.toml")
+        if path.suffix != ".toml" or len(path.parts) > 1:  # the task of a swarm is signed
+            raise Garbage("file is refused; allowed: NAME.toml, a task in the folder of this page")
         number, old, given = form.whole("line"), form.exact("old"), form.table("values")
         async with self._replacing:
             return await asyncio.to_thread(self._replace_line, path, number, old, given)
@@ -227,5 +309,18 @@ async def _serve(folder: Path, listener: socket.socket, *, debug: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told.set)
     await told.wait()
-    await desk.close()
+    await _end(desk, told)
     await runner.cleanup()
+
+
+async def _end(desk: Desk, told: asyncio.Event) -> None:
+    """Ends what the desk started: nodes end their round first, unless the owner says it again."""
+    told.clear()
+    if desk.going:
+        print(f"ending {counted(desk.going, 'command')}; Ctrl-C again ends all at once", flush=True)
+    closing, again = asyncio.create_task(desk.close()), asyncio.create_task(told.wait())
+    await asyncio.wait((closing, again), return_when=asyncio.FIRST_COMPLETED)
+    again.cancel()
+    if not closing.done():
+        await desk.close(0.0)
+    await closing

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from node.cli.commands import COMMANDS
-from node.cli.sigint import SCRIPT
+from node.desk.command_line import CommandLine, path_word
 from node.desk.folder import Folder
 from node.desk.form import Form
 from node.desk.work import Step, Tell, Values
 
 _SHOWN_PREDICTIONS = 5
 _CHOICES = ("target", "target-kind", "person", "peers", "rounds", "privacy", "epsilon")
-Words = Sequence[tuple[str, str]]
-"""Options with their values; a value without an option has the option ""."""
 
 
 def init_words(folder: Folder, form: Form) -> list[tuple[str, str]]:
@@ -32,14 +27,14 @@ def init_words(folder: Folder, form: Form) -> list[tuple[str, str]]:
 
 def look_step(folder: Folder, form: Form) -> Step:
     """How a file is read: its columns and its target. It writes nothing."""
-    words = init_words(folder, form)
+    line = CommandLine("init", init_words(folder, form))
 
     def run(tell: Tell) -> Values:
         from node.init.look import look  # noqa: PLC0415 - loads pyarrow
         from node.init.options import parse_init  # noqa: PLC0415
         from node.task.scaling import by_rows  # noqa: PLC0415 - loads numpy
 
-        options = parse_init([*_argv(words), "--force"], asking=False)
+        options = parse_init([*line.argv, "--force"], asking=False)
         about = options.target, options.target_kind, options.leave_out, by_rows, options.asked, options.person
         found = look(options.data, *about)
         return {
@@ -52,20 +47,19 @@ def look_step(folder: Folder, form: Form) -> Step:
             "rows": found.rows,
         }
 
-    return Step("look", _command("init", words), run)
+    return Step("look", line.command, run)
 
 
 def init_step(folder: Folder, form: Form) -> Step:
     """Proposes a task for a file, and writes it."""
-    words = init_words(folder, form)
-    switches = ("--force",) if form.flag("force") else ()
+    line = CommandLine("init", init_words(folder, form), ("--force",) if form.flag("force") else ())
 
     def run(tell: Tell) -> Values:
         from node.init.look import look  # noqa: PLC0415 - loads pyarrow
         from node.init.options import parse_init  # noqa: PLC0415
         from node.task.scaling import by_rows  # noqa: PLC0415 - loads numpy
 
-        options = parse_init([*_argv(words), *switches], asking=False)
+        options = parse_init(line.argv, asking=False)
         tell({"text": f"reading {options.data}"})
         about = options.target, options.target_kind, options.leave_out, by_rows, options.asked, options.person
         found = look(options.data, *about)
@@ -75,16 +69,16 @@ def init_step(folder: Folder, form: Form) -> Step:
         lines = write_task(options, found)
         return {"task": str(options.out), "lines": lines[lines.index("") + 1 : -1]}
 
-    return Step("init", _command("init", words, switches), run)
+    return Step("init", line.command, run)
 
 
 def check_step(folder: Folder, form: Form) -> Step:
     """Checks a task against one's own data: what would fail in a run."""
     task, data = folder.inside(form.text("task"), "task"), folder.inside(form.text("data"), "data")
-    words = [("", _value(task)), ("--data", str(data))]
+    line = CommandLine("check", [path_word(task), ("--data", str(data))])
 
     def run(tell: Tell) -> Values:
-        asked = _main("check").read(_argv(words))
+        asked = line.read()
         from node.check.checks import check_all  # noqa: PLC0415 - loads torch
 
         levels = []
@@ -93,21 +87,21 @@ def check_step(folder: Folder, form: Form) -> Step:
             tell({"level": finding.level, "what": finding.what, "text": finding.text, "table": finding.table})
         return {"problems": levels.count("problem"), "warnings": levels.count("warning")}
 
-    return Step("check", _command("check", words), run)
+    return Step("check", line.command, run)
 
 
 def report_step(folder: Folder, form: Form) -> Step:
     """Writes the report of a run as one HTML file."""
-    words = [("", _value(folder.inside(form.text("run"), "run")))]
+    line = CommandLine("report", [path_word(folder.inside(form.text("run"), "run"))])
 
     def run(tell: Tell) -> Values:
-        options = _main("report").read(_argv(words))
+        options = line.read()
         from node.report.write import NAME, write  # noqa: PLC0415 - loads numpy
 
         lines = write(options.folders, {}, force=False)
         return {"lines": lines, "file": str(options.folders[0] / NAME)}
 
-    return Step("report", _command("report", words), run)
+    return Step("report", line.command, run)
 
 
 def predict_step(folder: Folder, form: Form) -> Step:
@@ -115,9 +109,10 @@ def predict_step(folder: Folder, form: Form) -> Step:
     run_, data = folder.inside(form.text("run"), "run"), folder.inside(form.text("data"), "data")
     out = folder.new(form.text("out", "") or f"{_plain(data)}-predictions.csv", ".csv", "the output")
     words = [("--model", str(run_)), ("--data", str(data)), ("--out", str(out))]
+    line = CommandLine("predict", words)
 
     def run(tell: Tell) -> Values:
-        options = _main("predict").read(_argv(words))
+        options = line.read()
         from node.desk.first_rows import first_rows  # noqa: PLC0415 - loads pyarrow
         from node.predict.write import predict  # noqa: PLC0415 - loads torch
 
@@ -126,7 +121,7 @@ def predict_step(folder: Folder, form: Form) -> Step:
         lines = text.splitlines()
         return {"lines": lines, "file": str(out), "columns": head.columns, "rows": head.rows}
 
-    return Step("predict", _command("predict", words), run)
+    return Step("predict", line.command, run)
 
 
 STEPS: Mapping[str, Callable[[Folder, Form], Step]] = {
@@ -136,31 +131,6 @@ STEPS: Mapping[str, Callable[[Folder, Form], Step]] = {
     "report": report_step,
     "predict": predict_step,
 }
-
-
-def _main(name: str) -> Any:
-    """Returns the command of this name, a node.cli.command.Command."""
-    return next(entry for entry in COMMANDS if entry.name == name).load().main
-
-
-def _argv(words: Words) -> list[str]:
-    """Returns the arguments. No value can be taken for an option: each stands in one word with its own."""
-    return [f"{option}={value}" if option else value for option, value in words]
-
-
-def _command(name: str, words: Words, switches: Sequence[str] = ()) -> str:
-    """Returns the command line as a person types it."""
-    typed = [SCRIPT, name]
-    for option, value in words:
-        typed += (
-            [f"{option}={value}"] if option and value.startswith("-") else [*filter(None, [option]), value]
-        )
-    return shlex.join([*typed, *switches])
-
-
-def _value(path: Path) -> str:
-    """Returns a path as an argument of its own, which is no option."""
-    return f"./{path}" if str(path).startswith("-") else str(path)
 
 
 def _plain(data: Path) -> str:

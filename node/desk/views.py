@@ -40,14 +40,17 @@ def swarm_view(name: str, view: NodeView) -> dict[str, object]:
 
 def unreadable_view(name: str, why: str) -> dict[str, object]:
     """Returns the line about a run whose files cannot be read."""
-    return {
-        "folder": name,
-        "task": why,
-        "round": 0,
-        "rounds": 0,
-        "state": "unreadable",
-        "model_bytes": None,
-    }
+    return _without_rounds(name, why, "unreadable")
+
+
+def standing_line(name: str, standing: str) -> dict[str, object]:
+    """Returns the line about a swarm that has not learned yet (node.desk.swarm_views.standing_of)."""
+    return _without_rounds(name, "", standing)
+
+
+def _without_rounds(name: str, task: str, state: str) -> dict[str, object]:
+    rounds = {"round": 0, "rounds": 0}
+    return {"folder": name, "task": task, **rounds, "state": state, "model_bytes": None}
 
 
 def files_view(folder: Folder) -> dict[str, object]:
@@ -74,14 +77,17 @@ def task_text(path: Path) -> str:
         raise ConfigError(f"task {shown(path.name)} cannot be read: {reason(error)}") from error
 
 
+def task_of(name: str, text: str) -> Task:
+    """Returns the task that a file's text describes. Raises ConfigError."""
+    try:
+        return read_task(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"task {shown(name)} is no TOML ({one_line(str(error))}); mend it") from error
+
+
 def task_view(name: str, text: str) -> dict[str, object]:
     """Returns a task in sentences, and its file line by line. Raises ConfigError if it is no task."""
-    try:
-        task = read_task(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"task {shown(name)} is no TOML: {one_line(str(error))}; mend it by hand"
-        ) from error
+    task = task_of(name, text)
     lines = lines_of(text)
     return {
         "file": name,

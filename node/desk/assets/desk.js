@@ -2,13 +2,15 @@
 
 import { byId, say } from "../page/elements.js";
 import { tokens } from "../page/stream.js";
-import { get, Locked, work } from "./ask.js";
+import { get, Locked, post, work } from "./ask.js";
 import { dataScreen } from "./data.js";
-import { doneScreen } from "./done.js";
+import { inviteScreen } from "./invite.js";
+import { joinScreen } from "./join.js";
 import { startScreen } from "./start.js";
+import { swarmScreen } from "./swarm.js";
 import { taskScreen } from "./task.js";
 
-const SCREENS = { start: startScreen, data: dataScreen, task: taskScreen, done: doneScreen };
+const SCREENS = { start: startScreen, data: dataScreen, task: taskScreen, invite: inviteScreen, join: joinScreen, swarm: swarmScreen };
 
 const state = (name, text) => {
   byId("connection").dataset.state = name;
@@ -60,7 +62,30 @@ const steps = (form, name, values, { told = () => {}, done }) => {
   });
 };
 
-const desk = { command, steps, announce: (text) => say(byId("announcer"), text) };
+// Does something that is over at once, and shows in `why` what went wrong.
+const act = async (why, path, form) => {
+  why.hidden = true;
+  try {
+    return await post(path, form);
+  } catch (error) {
+    if (error instanceof Locked) fail(error);
+    why.hidden = error instanceof Locked;
+    say(why, error.message);
+    return null;
+  }
+};
+
+// A form that starts a command which goes on: its swarm is the next screen.
+const talks = (form, name, values) =>
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    byId(name).disabled = true;
+    const begun = await act(byId(`${name}-why`), `/v1/${name}`, values());
+    byId(name).disabled = false;
+    if (begun) location.hash = `swarm?talk=${begun.talk.number}`;
+  });
+
+const desk = { act, command, steps, talks, announce: (text) => say(byId("announcer"), text) };
 
 let shown = 0;
 
@@ -81,11 +106,11 @@ const show = async () => {
     byId("links").hidden = screen === SCREENS.start;
     command("");
     byId("content").replaceChildren(byId(screen.template).content.cloneNode(true));
-    await screen.show(folder, new URLSearchParams(query), desk);
+    await screen.show(folder, new URLSearchParams(query), { ...desk, isShown: () => mine === shown });
     if (mine > 1) byId("main").focus();
   } catch (error) {
     fail(error);
-    if (!(error instanceof Locked)) state("lost", "Something went wrong");
+    if (!(error instanceof Locked)) state("lost", "It cannot be shown");
   }
 };
 

@@ -24,4 +24,16 @@ export const headed = (head, body, columns, cells) => {
   rows(byId(body), cells.map((row) => ({ cells: row })));
 };
 
+// What a check found, or a command said: { level, text, table }; a level of "" is a plain line.
+export const findings = (list, found) =>
+  list.replaceChildren(
+    ...found.map(({ level, text, table }) => {
+      const item = element("li", level);
+      const said = element("div", "", text);
+      if (table.length) said.append(Object.assign(element("pre", "", table.join("\n")), { tabIndex: 0 }));
+      item.append(...(level ? [element("strong", "", level)] : []), said);
+      return item;
+    }),
+  );
+
 export const items = (list, texts) => list.replaceChildren(...texts.map((text) => element("li", "", text)));

@@ -2,15 +2,17 @@
 
 import { byId, element, rows } from "../page/elements.js";
 
-const STATES = { over: "over", silent: "silent: it does not run", runs: "runs", unreadable: "cannot be read" };
+const STATES = {
+  over: "over", silent: "silent: it does not run", runs: "runs", unreadable: "cannot be read",
+  invites: "others are invited", joins: "waits for the list", closed: "the list is closed; it has not learned yet",
+};
 
-const lines = ({ folder, task, round, rounds: all, state, model_bytes: bytes }) => ({
+const lines = ({ folder, task, round, rounds: all, state, goes_on: goesOn }) => ({
   cells: [
-    folder,
+    { text: folder, link: `#swarm?${new URLSearchParams({ run: folder })}` },
     task,
-    { text: state === "unreadable" ? "" : `${round} of ${all}`, className: "number" },
-    STATES[state],
-    state === "unreadable" ? "" : { text: bytes == null ? "rounds and settings" : "model, report, predictions", link: `#done?${new URLSearchParams({ run: folder })}` },
+    { text: all ? `${round} of ${all}` : "", className: "number" },
+    goesOn && state !== "runs" ? `${STATES[state]}; it goes on here` : STATES[state],
   ],
 });
 

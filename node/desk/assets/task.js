@@ -3,7 +3,7 @@
 import { byId, element, say, terms } from "../page/elements.js";
 import { counted } from "../page/words.js";
 import { get, post } from "./ask.js";
-import { files, items } from "./fields.js";
+import { files, findings, items } from "./fields.js";
 
 const field = (line, { key, text, is_list: isList }) => {
   const label = element("label", "", isList ? `${key}, one on each line` : key);
@@ -16,6 +16,12 @@ const field = (line, { key, text, is_list: isList }) => {
   return [label, input];
 };
 
+const marksSentence = (marked, isOwn) => {
+  if (!marked) return "Nothing in the task is marked as from somebody's data.";
+  const come = `${counted(marked, "line")} of the task ${marked === 1 ? "comes" : "come"} from`;
+  return isOwn ? `${come} your data, and no noise covers them: whoever gets the task reads them. Replace what must stay secret by public values.` : `${come} the inviter's data.`;
+};
+
 const button = (text, type = "button") => Object.assign(element("button", "", text), { type });
 
 export const taskScreen = {
@@ -23,6 +29,7 @@ export const taskScreen = {
   template: "task-screen",
   async show({ data }, query, desk) {
     const file = query.get("file") ?? "";
+    const isOwn = !query.has("theirs"); // nobody changes the task of a swarm, which its members have signed
     let task = await get("/v1/task", { file });
 
     const replace = async (line, values, why) => {
@@ -60,7 +67,7 @@ export const taskScreen = {
       const item = element("li");
       const row = element("div", "row");
       row.append(element("span", "", line.says));
-      if (line.removable || line.values.length) {
+      if (isOwn && (line.removable || line.values.length)) {
         const open = button(line.removable ? "Remove" : "Replace");
         open.setAttribute("aria-label", `${open.textContent} line ${line.number}: ${line.says}`);
         open.addEventListener("click", () => edit(item, line));
@@ -72,7 +79,7 @@ export const taskScreen = {
 
     const draw = () => {
       terms(byId("sentences"), task.sentences);
-      say(byId("marks-sentence"), task.marked ? `${counted(task.marked, "line")} of the task come from your data, and no noise covers them: whoever gets the task reads them. Replace what must stay secret by public values.` : "Nothing in the task is marked as from your data.");
+      say(byId("marks-sentence"), marksSentence(task.marked, isOwn));
       byId("marks").replaceChildren(...task.lines.filter((line) => line.marked).map(mark));
       byId("file").replaceChildren(
         ...task.lines.map((line) => {
@@ -84,19 +91,13 @@ export const taskScreen = {
     };
 
     draw();
+    for (const part of document.querySelectorAll(".own")) part.hidden = !isOwn;
+    if (!isOwn) say(byId("marks-title"), "What it tells about the inviter's data");
+    byId("to-invite").href = `#invite?${new URLSearchParams({ file, data: query.get("data") ?? "" })}`;
     byId("again").href = `#data?${new URLSearchParams({ file: query.get("data") ?? "" })}`;
     items(byId("proposed"), JSON.parse(sessionStorage.getItem(`proposed ${file}`) ?? "[]"));
     files(byId("check-data"), data, query.get("data"));
-    const told = (findings) =>
-      byId("findings").replaceChildren(
-        ...findings.map(({ level, what, text, table }) => {
-          const item = element("li", level);
-          const said = element("div", "", `${what}: ${text}`);
-          if (table.length) said.append(Object.assign(element("pre", "", table.join("\n")), { tabIndex: 0 }));
-          item.append(element("strong", "", level), said);
-          return item;
-        }),
-      );
+    const told = (news) => findings(byId("findings"), news.map(({ level, what, text, table }) => ({ level, text: `${what}: ${text}`, table })));
     const done = ({ problems, warnings }) => desk.announce(problems ? counted(problems, "problem") : `Nothing found that would fail, ${counted(warnings, "warning")}`);
     desk.steps(byId("check-form"), "check", () => ({ task: file, data: byId("check-data").value }), { told, done });
   },

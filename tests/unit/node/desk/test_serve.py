@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from node.desk.form import MOST_BYTES
+from node.desk.invitations import LINES
 from node.desk.serve import OWN_PARTS, Desk, own_asset
 from node.desk.steps import STEPS
 from node.observe.page import HEADERS, PARTS
@@ -21,8 +22,11 @@ from tests.unit.node.desk.served import TOKEN, Served
 from tests.unit.node.desk.wards import ward_csv
 from tests.unit.node.observe.folders import run_in
 
-GETS = ("/v1/desk", "/v1/rows?file=ward.csv", "/v1/task?file=ward.toml", "/run/runs%2Fa/v1/status")
-POSTS = ("/v1/replace", *(f"/v1/{name}" for name in STEPS))
+GETS = (
+    *("/v1/desk", "/v1/rows?file=ward.csv", "/v1/task?file=ward.toml"),
+    *("/run/runs%2Fa/v1/status", "/v1/swarm?run=runs/a", "/v1/words"),
+)
+POSTS = ("/v1/replace", "/v1/answer", "/v1/end", *(f"/v1/{name}" for name in (*STEPS, *LINES)))
 
 
 @pytest.fixture
@@ -192,8 +196,32 @@ def test_a_line_of_a_task_is_replaced_in_its_file(desk, tmp_path):
     assert "mean = 50.0, std = 20.0 },\n" in (tmp_path / "mine" / "w.toml").read_text()
     status, answer = desk.post("/v1/replace", form)
     assert (status, "has changed since" in json.loads(answer)["error"]) == (422, True)
-    for file in ("../w.toml", "ward.csv"):
-        assert desk.post("/v1/replace", {**form, "file": file})[0] in {400, 422}
+    (tmp_path / "mine" / "runs" / "a" / "task.toml").write_text((tmp_path / "mine" / "w.toml").read_text())
+    for file, status in (("../w.toml", 422), ("ward.csv", 400), ("runs/a/task.toml", 400)):
+        assert desk.post("/v1/replace", {**form, "file": file})[0] == status
+
+
+def test_a_swarm_is_shown_with_its_command(desk):
+    seen = desk.get("/v1/swarm?run=runs/a")[1]
+    assert (seen["folder"], seen["line"]["state"], seen["standing"], seen["talk"]) == (
+        "runs/a",
+        "over",
+        "",
+        None,
+    )
+    assert desk.post("/v1/start", {"run": "runs/a"})[0] == 200
+    while (talk := desk.get("/v1/swarm?talk=1")[1]["talk"])["status"] is None:
+        pass
+    assert (talk["command"], talk["status"]) == ("murmuration start runs/a", 2)
+    assert "runs/a has no swarm" in talk["lines"][-1]
+    assert desk.get("/v1/swarm?run=runs/a")[1]["talk"] == talk
+    for path in ("/v1/swarm?talk=2", "/v1/swarm?talk=x", "/v1/swarm?run=..", "/v1/swarm"):
+        assert desk.get(path)[0] == 422
+    for talk in (1, 2):
+        for path in ("/v1/answer", "/v1/end"):
+            status, answer = desk.post(path, {"talk": talk, "question": "Join?", "yes": True})
+            assert (status, "has ended" in json.loads(answer)["error"]) == (422, True)
+    assert len(desk.get("/v1/words")[1]["words"]) == 1296
 
 
 @contextmanager
