@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from node.cli.options import option
-from node.system.addresses import is_loopback
+from node.system.addresses import is_loopback, split_endpoint
 from protocol.crypto.node_key import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
 from protocol.errors import RemoteProtocolError
+from protocol.relay.admission import Relay
 from protocol.swarm.meeting.discovery import OTHER_KEY, UNDER_TLS, WITHOUT_TLS
 from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
@@ -84,6 +85,12 @@ def protection(choice: str, endpoint: str) -> str:
         "WITHOUT TLS: messages are signed and shares sealed, but anyone who reads the network sees who talks "
         "to whom, the models that nodes fetch, and this node's page"
     )
+
+
+def by_relay(relays: Iterable[Relay]) -> str:
+    """Describes what leads to the members of a swarm by invitation."""
+    hosts = " or ".join(split_endpoint(relay.endpoint)[0] for relay in relays)
+    return f"by the relay {hosts}, which sees who talks to whom, and nothing else"
 
 
 def not_met(under_tls: bool) -> str:
