@@ -130,7 +130,7 @@ async def next_message(ws: ClientWebSocketResponse) -> bytes:
 
 
 def proxy_for(host: str) -> str | None:
-    """Returns the URL of the proxy that HTTPS_PROXY names, unless NO_PROXY names the host. Raises ValueError."""
+    """Returns the URL of the proxy that HTTPS_PROXY names, unless NO_PROXY names the host."""
     named = urllib.request.getproxies_environment().get("https")
     if not named or urllib.request.proxy_bypass(host):
         return None
