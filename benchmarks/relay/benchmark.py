@@ -6,6 +6,7 @@ Paces and memory are those of a machine that does nothing else.
     bulk      ten members, each sends to all others at once: CPU by carried byte
     small     the same in frames of 200 bytes: CPU by frame, those of credit included
     beside    one member reads from another, alone and beside a reader that is stuck
+    peers     ten whole transports do rounds' traffic, by the relay and directly by turns: a member's CPU
     stuck     thirty members send to each other, and none reads: memory
 """
 
@@ -17,19 +18,21 @@ import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.relay.members import Member, members
+from benchmarks.relay.peers import Traffic, member_cpu_s
 from benchmarks.relay.process import RelayProcess
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from protocol.relay.frames import PIECE_BYTES
 
-MEMBERS, STUCK = 10, 30
+MEMBERS, STUCK, PARAMETERS = 10, 30, 1_000_000
 SMALL_BYTES = 200
 SMALL_WINDOW_BYTES = 100_000
 """Of small frames: their queue at the relay counts 512 bytes more for each."""
 MOST_S_PER_GB, MOST_US_PER_FRAME = 5.0, 50.0
+MOST_MEMBERS_CPU = 3.0
 MOST_STUCK_MB = 300.0
 LEAST_PACE = 0.9
 PUSHED = 640
@@ -38,15 +41,16 @@ PUSHED = 640
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is sent: bytes in all, small frames in all, bytes beside a stuck reader, and how often."""
+    """How much is sent: bytes in all, small frames in all, bytes beside a stuck reader, rounds; how often."""
 
     bulk_bytes: int = 1_000_000_000
     small_frames: int = 180_000
     beside_bytes: int = 200_000_000
+    rounds: int = 20
     repeats: int = 3
 
 
-QUICK = Plan(90_000_000, 18_000, 20_000_000, 1)
+QUICK = Plan(90_000_000, 18_000, 20_000_000, 3, 1)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +63,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     check_counts(arguments, "repeats")
     plan = QUICK if arguments.quick else Plan()
     repeats = plan.repeats if arguments.repeats is None else arguments.repeats
-    return _figures(Plan(plan.bulk_bytes, plan.small_frames, plan.beside_bytes, repeats))
+    return _figures(replace(plan, repeats=repeats))
 
 
 def _figures(plan: Plan) -> Iterator[Figure]:
@@ -156,6 +160,22 @@ async def _fill(relay: RelayProcess) -> float:
         return relay.resident_mb
 
 
-PARTS: tuple[Callable[[RelayProcess, Plan], Iterator[Figure]], ...] = (_bulk, _small, _beside, _stuck)
+def _peers(relay: RelayProcess, plan: Plan) -> Iterator[Figure]:
+    traffic = Traffic(MEMBERS, PARAMETERS, plan.rounds)
+    direct, relayed, relay_ms = [], [], []
+    for _ in range(plan.repeats):
+        direct.append(1000 * member_cpu_s(traffic, None))
+        before_s = relay.cpu_s
+        relayed.append(1000 * member_cpu_s(traffic, relay))
+        relay_ms.append(1000 * (relay.cpu_s - before_s) / (plan.rounds + 1))
+    case = f"n={MEMBERS}, d={PARAMETERS:.0e}"
+    shares = [by_relay / alone for alone, by_relay in zip(direct, relayed, strict=True)]
+    yield figure("relay", case, "member's CPU, relay / direct", "", shares, MOST_MEMBERS_CPU)
+    yield figure("relay", case, "member's CPU, direct", "ms/round", direct)
+    yield figure("relay", case, "member's CPU, by the relay", "ms/round", relayed)
+    yield figure("relay", case, "relay's CPU", "ms/round", relay_ms)
+
+
+PARTS: tuple[Callable[[RelayProcess, Plan], Iterator[Figure]], ...] = (_bulk, _small, _beside, _peers, _stuck)
 """What is measured, each with a relay of its own."""
 RELAY = Benchmark(add_options, run)

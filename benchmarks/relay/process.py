@@ -13,7 +13,8 @@ from benchmarks.started_nodes import ENVIRONMENT
 from node.relay.word_file import file_beside
 from node.storage.key_file import read_key
 from node.system.errors import UserError
-from protocol.relay.admission import Licences
+from protocol.relay.admission import Licences, Relay
+from protocol.wire.ids import Key
 
 END_S = 10.0
 _AT = re.compile(r"tracker [0-9a-f]{64} at (https://\S+)")
@@ -39,7 +40,12 @@ class RelayProcess:
         key = read_key(key_file)
         if key is None:
             raise UserError(f"relay: {key_file} is gone")
+        self._key = key.public
         self.licences = Licences(key, file_beside(key_file).read_text("ascii").strip())
+
+    def for_swarms_of(self, inviter: Key) -> Relay:
+        """Returns what an inviter's swarms know of this relay."""
+        return Relay(self.url.removeprefix("https://"), self._key, self.licences.give(inviter))
 
     def _started(self) -> str:
         """Returns the address that it prints when it has started."""
