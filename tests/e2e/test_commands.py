@@ -15,7 +15,10 @@ NOT_RUN = {
     ("README.md", ".venv/bin/python -m pip"): "installs; .ci/run does the same in a clean environment",
     ("README.md", ".venv/bin/python -m scenarios"): "test_murmuration.py runs it by the installed command",
     ("README.md", ".venv/bin/python -m pytest"): "runs this very test",
-    ("README.md", "python -m node.predict"): "that of open-ports.md is run, in the folder of a node that it shows",
+    (
+        "README.md",
+        "python -m node.predict",
+    ): "that of open-ports.md is run, in the folder of a node that it shows",
 }
 
 
