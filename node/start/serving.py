@@ -15,8 +15,9 @@ from pathlib import Path
 
 from node.invitation.inviting import Reception
 from node.invitation.kept import kept_inviting
+from node.invitation.key import own_key
 from node.invitation.rooms import opened_rooms
-from node.start.learn import learn, own_key
+from node.start.learn import learn
 from node.system.errors import UserError
 from protocol.invitation.inviter import News, Seat
 
