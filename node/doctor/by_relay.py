@@ -168,7 +168,13 @@ async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined
     roster = swarm.roster
     others = [member for member in roster.members if member.key != key.public]
     streams = RelayedStreams(key, roster.admission, roster.relays)
-    await streams.start()
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            await streams.start()
+    except (UserError, TimeoutError) as error:
+        advice = str(error) or "the relay stopped answering: examine again"
+        away = (Finding("here", "no relay", "problem", advice),)
+        return [Examined(member.name, away, None, None, TO_MEMBER) for member in others]
     client = new_client(streams, RELAYED_CAP_S)
     size, turn = (parameters, max(LEAST_MEMBERS, len(roster.members))), asyncio.Lock()
     try:

@@ -248,3 +248,19 @@ def test_the_command_prints_a_table_and_what_to_do(tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.splitlines()[1].startswith("relay")
     assert f"problem  {relay.endpoint}: no way to {relay.endpoint}: connection refused" in out
+
+
+async def test_a_relay_that_changes_its_mind(tmp_path):
+    """It admits the first carrier alone."""
+    async with a_relay() as relay:
+        folder, _ = swarm_folder(tmp_path, relay.relay(ONE))
+        enter = relay.switch.enter
+
+        def enter_once(*asked):
+            relay.refusal = ("its day is used up", True)
+            return enter(*asked)
+
+        relay.switch.enter = enter_once
+        _, (member,) = await examined(folder)
+    assert (member.cell("here"), member.level) == ("no relay", "problem")
+    assert member.findings[0].advice.endswith("refuses this swarm: its day is used up")
