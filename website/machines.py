@@ -14,6 +14,7 @@ from protocol.aggregation.masked import machine as masked
 from protocol.aggregation.masked import release, rounds, view_change
 from protocol.invitation import inviter, joiner
 from protocol.relay import rooms as relay_rooms
+from protocol.relay import stream as relay_stream
 from protocol.swarm import phases as swarm_phases
 from protocol.swarm.meeting import discovery, group_seeker
 from protocol.swarm.recovery import catch_up
@@ -31,8 +32,8 @@ together, and [faults](../faults.md) what was tried against them.
 
 In a drawing each phase is a column and each transition an arrow, in the order of the table beside it. A dot
 marks the first phase, a double border a phase that no transition leaves. The text writes the names of
-[messages](#messages) in capitals; names that are no messages (`Spend`, `Keep`, `Failed`) are actions that the
-machine asks the node to carry out."""
+[messages](#messages) in capitals, and those of the frames between a node and a relay; names that are neither
+(`Spend`, `Keep`, `Failed`) are actions that the machine asks the node to carry out."""
 KINDS: dict[str, type] = {kind.__name__: kind for kind in codec.KINDS.values()}
 _ACTIONS = {kind.__name__ for kind in get_args(actions.Action)}
 
@@ -109,6 +110,11 @@ MACHINES = (
         "An invitation",
         ("invitation.messages", "invitation.inviter", "invitation.joiner"),
         (("Steps of an inviter", inviter.STEPS), ("Steps of a joiner", joiner.STEPS)),
+    ),
+    Machine(
+        "Streams by a relay",
+        ("relay.streams", "relay.stream", "relay.ways"),
+        (("Steps of one end of a stream", relay_stream.STEPS),),
     ),
     Machine(
         "A relay",

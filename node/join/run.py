@@ -10,13 +10,13 @@ from node.check.finding import Finding
 from node.invitation.foreign import check_portable, foreign_code, marked_lines
 from node.invitation.joining import Decision, Visitor
 from node.invitation.kept import Joining, Own, joins_below, kept_joining, new_file_in
+from node.invitation.key import made_key
 from node.invitation.swarm_file import TASK
 from node.invitation.terminal import Terminal
 from node.invitation.words import task_line
 from node.join.options import JoinOptions
 from node.options import parse_arguments
 from node.start.joiner_window import JoinersWindow, wait_for_list
-from node.start.key import made_key
 from node.start.learn import arguments
 from node.system.errors import ConfigError, UserError, counted, one_line, reason
 from protocol.invitation.joiner import Place, place_of

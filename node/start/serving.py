@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from node.invitation.inviting import Reception
 from node.invitation.kept import kept_inviting
+from node.invitation.key import own_key
 from node.invitation.rooms import opened_rooms
-from node.start.learn import learn, own_key
+from node.start.learn import learn
 from node.system.errors import UserError
 from protocol.invitation.inviter import News, Seat
 
@@ -74,5 +75,6 @@ def _served(folder: Path, reception: Reception) -> Iterator[None]:
     finally:
         stopped.set()
         if ready.wait(1.0):
-            loops[0].call_soon_threadsafe(told[0].cancel)
+            with suppress(RuntimeError):  # its loop has ended: everybody answered
+                loops[0].call_soon_threadsafe(told[0].cancel)
         thread.join(5.0)

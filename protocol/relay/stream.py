@@ -33,6 +33,8 @@ IDLE_S = 30.0
 """A stream on which nothing came for this long asks the far end, too: its RESET may be lost."""
 UNANSWERED_S = 60.0
 """A stream whose far end answers no probe for this long is over."""
+GAP_S = 120.0
+"""A stream is over whose far end does not fill a gap for this long: it has lost what is missing."""
 SAME_GAP_S = 1.0
 """For this long after it went back, an end takes an AT of the same offset for one of the same gap."""
 _NOTHING = memoryview(b"")
@@ -166,6 +168,7 @@ class Stream:
         self._far_finish_at: int | None = None
         self._gap_at = -1
         """What had arrived when AT was last said because of a gap."""
+        self._gap_since = now
         self._is_full = False
         self._heard_at = now
         self._is_waiting = False
@@ -180,9 +183,11 @@ class Stream:
         return self._course.phase
 
     @property
-    def far_end(self) -> int:
-        """All that came from the far end, with its FIN: the CREDIT that ends the stream there."""
-        return self._received
+    def last_words(self) -> tuple[Frame, Frame]:
+        """What lets the far end finish, too, after this end has: CREDIT beyond its FIN, and the own FIN."""
+        peer, number = self.name
+        fin = self._written - 1
+        return Frame(peer, FrameKind.CREDIT, number, self._received), Frame(peer, FrameKind.FIN, number, fin)
 
     @property
     def deadline(self) -> float | None:
@@ -235,6 +240,7 @@ class Stream:
 
     def resume(self, now: float) -> None:
         """Compares with the far end, after frames may have been lost: on a new carrier or another relay."""
+        self._gap_at = -1
         if self.phase is Phase.OPENING:
             self._due[FrameKind.OPEN] = None
         else:
@@ -251,7 +257,7 @@ class Stream:
         self._probe_at = None
 
     def tick(self, now: float) -> bool:
-        """Asks the far end, if that is due; returns False if it has not answered for too long."""
+        """Asks the far end, if that is due; returns False if that has not answered for too long."""
         if self._probe_at is None or now < self._probe_at:
             return True
         if not self._is_waiting:
@@ -259,7 +265,8 @@ class Stream:
                 self._probe_at = self._heard_at + IDLE_S
                 return True
             self._expect(now)
-        if now - self._unanswered_since >= UNANSWERED_S:
+        has_gap = self._gap_at == self._received
+        if now - self._unanswered_since >= UNANSWERED_S or (has_gap and now - self._gap_since >= GAP_S):
             return False
         self._due[FrameKind.OPEN if self.phase is Phase.OPENING else FrameKind.PROBE] = None
         self._probe_at = now + self._probe_every_s
@@ -348,13 +355,13 @@ class Stream:
             self._answered(now)
         match frame.kind:
             case FrameKind.DATA:
-                return self._data(frame)
+                return self._data(frame, now)
             case FrameKind.CREDIT:
                 return self._acknowledge(frame.offset, window, now)
             case FrameKind.AT:
                 return self._at(frame.offset, now)
             case FrameKind.FIN:
-                return self._far_finish(frame.offset)
+                return self._far_finish(frame.offset, now)
             case _:  # OPEN or PROBE
                 self.answer(frame.offset)
                 return []
@@ -367,8 +374,7 @@ class Stream:
 
     def end(self, why: str | None) -> list[StreamAction]:
         """Ends it, and forgets what it keeps."""
-        if self.phase is not Phase.ENDED:
-            self._course.step(Event.BREAK)
+        self._course.step(Event.BREAK)
         self._kept.clear()
         self._queued.clear()
         self._due.clear()
@@ -388,13 +394,13 @@ class Stream:
         else:
             self._rest(now)
 
-    def _data(self, frame: Frame) -> list[StreamAction]:
+    def _data(self, frame: Frame, now: float) -> list[StreamAction]:
         end = frame.offset + len(frame.data)
         last = self._credited + self._bounds.window if self._far_finish_at is None else self._far_finish_at
         if end > last:
             return self._lie()
         if frame.offset > self._received:
-            self._gap()
+            self._gap(now)
             return []
         data = frame.data[self._received - frame.offset :]
         if self._far_finish_at is not None or not data:
@@ -402,23 +408,23 @@ class Stream:
         self._received = end
         return [Received(self.name, data)]
 
-    def _far_finish(self, offset: int) -> list[StreamAction]:
+    def _far_finish(self, offset: int, now: float) -> list[StreamAction]:
         if self._far_finish_at is not None:
             return [] if offset == self._far_finish_at else self._lie()
         if offset < self._received:
             return self._lie()
         if offset > self._received:
-            self._gap()
+            self._gap(now)
             return []
         self._far_finish_at = offset
         self._received += 1
         self._credit()
         return [FarFinished(self.name)]
 
-    def _gap(self) -> None:
+    def _gap(self, now: float) -> None:
         """Says AT once a gap."""
         if self._gap_at != self._received:
-            self._gap_at = self._received
+            self._gap_at, self._gap_since = self._received, now
             self._due[FrameKind.AT] = None
 
     def _acknowledge(self, offset: int, window: int, now: float) -> list[StreamAction]:

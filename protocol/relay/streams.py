@@ -40,7 +40,6 @@ REMEMBERED = 1024
 """Ended streams whose last word is repeated if the far end has missed it."""
 LAST_WORDS = 256
 """Frames of ended streams that wait on one carrier; more are dropped, and asked for again."""
-_ANSWERS = (FrameKind.CREDIT, FrameKind.AT)
 _AWAY = {
     None: "no relay can be reached",
     Absence.SILENT: "it is away: its connection to the relay broke",
@@ -114,8 +113,8 @@ class Streams:
         self._of_peer: dict[Key, dict[StreamId, _Carried]] = {member: {} for member in self._members}
         self._turns: dict[CarrierId, _Turns] = {}
         """The carriers that are up."""
-        self._ended: OrderedDict[StreamId, Frame] = OrderedDict()
-        """The last word on each ended stream: RESET, or CREDIT beyond the far end's FIN."""
+        self._ended: OrderedDict[StreamId, tuple[Frame, ...]] = OrderedDict()
+        """The last words on each ended stream: RESET, or CREDIT and FIN."""
         self._processes: dict[Key, int] = {}
         self._deadline: float | None = None
 
@@ -350,11 +349,9 @@ class Streams:
     def _unknown(self, carrier: CarrierId, frame: Frame, now: float) -> list[Action]:
         """Answers a frame of a stream that is not open here: it may begin, or be over."""
         peer, number = name = frame.key, frame.stream
-        last_word = self._ended.get(name)
-        if last_word is not None:
-            is_peace = last_word.kind is FrameKind.CREDIT and frame.kind in _ANSWERS
-            is_over = is_peace or frame.kind is FrameKind.RESET
-            return [] if is_over else self._last_word(carrier, last_word)
+        last_words = self._ended.get(name)
+        if last_words is not None:
+            return self._say_last(carrier, *_repeated(last_words, frame.kind))
         is_own = bool(number & 1) is (self._me < peer)
         if is_own or frame.kind is FrameKind.PROBE:
             return self._refuse(carrier, frame)
@@ -370,7 +367,7 @@ class Streams:
         """Answers RESET to anything but a RESET."""
         if frame.kind is FrameKind.RESET:
             return []
-        return self._last_word(carrier, Frame(frame.key, FrameKind.RESET, frame.stream))
+        return self._say_last(carrier, Frame(frame.key, FrameKind.RESET, frame.stream))
 
     def _settle(
         self, carried: _Carried, said: list[StreamAction], *, by_far_end: bool = False
@@ -379,28 +376,39 @@ class Streams:
         stream = carried.stream
         if stream.phase is not Phase.ENDED:
             return [*said, *self._seek_turn(carried)]
-        (peer, number), end = stream.name, stream.far_end
+        peer, number = stream.name
         self._leave_turn(carried)
         del self._streams[stream.name], self._of_peer[peer][stream.name]
         broke = bool(said) and isinstance(said[-1], Ended)
-        last_word = (
-            Frame(peer, FrameKind.RESET, number) if broke else Frame(peer, FrameKind.CREDIT, number, end)
-        )
-        self._ended[stream.name] = last_word
+        last_words = (Frame(peer, FrameKind.RESET, number),) if broke else stream.last_words
+        self._ended[stream.name] = last_words
         if len(self._ended) > REMEMBERED:
             self._ended.popitem(last=False)
         carrier = self._ways.way(carried.line)
         actions: list[Action] = [*said] if broke else [*said, Ended(stream.name, None)]
         if carrier is not None and not by_far_end:
-            actions += self._last_word(carrier, last_word)
+            actions += self._say_last(carrier, last_words[0])
         return actions
 
     def _end(self, carried: _Carried, why: str) -> list[Action]:
         return self._settle(carried, carried.stream.end(why))
 
-    def _last_word(self, carrier: CarrierId, frame: Frame) -> list[Action]:
+    def _say_last(self, carrier: CarrierId, *frames: Frame) -> list[Action]:
         waiting = self._turns[carrier].last_words
-        if len(waiting) >= LAST_WORDS:
+        if not frames or len(waiting) + len(frames) > LAST_WORDS:
             return []
-        waiting.append(frame)
+        waiting += frames
         return [Ready(carrier)]
+
+
+def _repeated(last_words: tuple[Frame, ...], asked: FrameKind) -> tuple[Frame, ...]:
+    """Which last words answer a frame of an ended stream. Two ends that have both ended must fall silent."""
+    match asked:
+        case FrameKind.RESET:
+            return ()
+        case FrameKind.PROBE:
+            return last_words
+        case FrameKind.CREDIT | FrameKind.AT if last_words[0].kind is FrameKind.CREDIT:
+            return ()
+        case _:
+            return last_words[:1]

@@ -14,6 +14,7 @@ from node.cli.commands import COMMANDS
 from node.task.rules import key_name
 from node.task.sections import Task
 from protocol.actions import Action, Reason
+from protocol.relay.frames import FrameKind
 from protocol.wire.codec import KINDS
 from tests.tables import tables
 from website import commands, links, machines, outside, python_page, reference, words
@@ -93,12 +94,13 @@ def test_every_message_and_step_is_told_and_explained_by_a_machine():
 
 @pytest.mark.parametrize("machine", machines.MACHINES, ids=lambda machine: machine.anchor)
 def test_what_a_machine_names_is_there(machine):
-    """Words in capitals in a module's words are messages; names in a table are messages or actions."""
+    """Words in capitals in a module's words are messages or frames; names in a table may be actions."""
     capitals = set(re.findall(r"\b[A-Z]{3,}(?=s?\b)", machine.words))
-    assert capitals <= {kind.upper() for kind in machines.KINDS} | {"SHA", "HMAC", "STEPS"}
+    frames = {kind.name for kind in FrameKind}
+    assert capitals <= {kind.upper() for kind in machines.KINDS} | frames | {"SHA", "HMAC", "STEPS"}
     told = [f"{event.value}; {step.does}" for _, t in machine.tables for (_, event), step in t.items()]
     names = set(re.findall(r"\b[A-Z][A-Za-z]+?(?=s?\b)", " ".join(told).replace("T_", "")))
-    assert names <= machines.KINDS.keys() | {kind.__name__ for kind in get_args(Action)}
+    assert names <= machines.KINDS.keys() | frames | {kind.__name__ for kind in get_args(Action)}
 
 
 @pytest.mark.parametrize(("name", "table"), tables().items())

@@ -1,0 +1,79 @@
+"""Which relay leads to a member, and since when none does."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.relay.admission import CarrierKind
+from protocol.relay.frames import Absence
+from protocol.relay.ways import CLOSED_S, SILENT_S, Away, CarrierId, Ways
+
+ONE, OTHER = bytes([1]) * 32, bytes([2]) * 32
+CONTROL, BULK = CarrierKind
+LINE = ONE, CONTROL
+FIRST, SECOND = CarrierId(0, CONTROL), CarrierId(1, CONTROL)
+
+
+@pytest.fixture
+def ways():
+    return Ways((ONE, OTHER), 2, 0.0)
+
+
+def test_before_a_relay_is_connected_all_are_away(ways):
+    assert ways.way(LINE) is ways.guess(CONTROL) is None
+    assert ways.away(LINE) == Away(0.0, None, SILENT_S)
+
+
+def test_the_first_relay_where_both_are_leads_there(ways):
+    assert ways.connect(SECOND, 1.0) == [LINE, (OTHER, CONTROL)]
+    assert ways.connect(FIRST, 2.0) == [LINE, (OTHER, CONTROL)]
+    assert ways.way(LINE) == ways.guess(CONTROL) == FIRST
+    assert ways.away(LINE) is None
+    assert ways.leave(FIRST, ONE, Absence.SILENT, 3.0) == [LINE]
+    assert ways.way(LINE) == SECOND
+    assert ways.way((OTHER, CONTROL)) == FIRST
+    assert ways.arrive(FIRST, ONE, 4.0) == [LINE]
+    assert ways.arrive(FIRST, ONE, 4.0) == []
+    assert ways.disconnect(FIRST, 5.0) == [LINE, (OTHER, CONTROL)]
+    assert ways.way(LINE) == SECOND
+
+
+def test_kinds_of_carriers_have_ways_of_their_own(ways):
+    ways.connect(FIRST, 1.0)
+    assert ways.way((ONE, BULK)) is None
+    assert ways.away((ONE, BULK)) is not None
+    assert ways.connect(CarrierId(0, BULK), 2.0) == [(ONE, BULK), (OTHER, BULK)]
+
+
+def test_a_new_carrier_knows_nothing_of_who_was_away(ways):
+    ways.connect(FIRST, 1.0)
+    ways.leave(FIRST, ONE, Absence.CLOSED, 2.0)
+    assert ways.disconnect(FIRST, 3.0) == [(OTHER, CONTROL)]
+    assert set(ways.connect(FIRST, 4.0)) == {(OTHER, CONTROL), LINE}
+
+
+@pytest.mark.parametrize(
+    ("words", "until"),
+    [
+        ([Absence.CLOSED], 10.0 + CLOSED_S),
+        ([Absence.SILENT], 10.0 + SILENT_S),
+        ([Absence.CLOSED, Absence.SILENT], 10.0 + SILENT_S),
+        ([Absence.CLOSED, Absence.CLOSED], 10.0 + CLOSED_S),
+    ],
+)
+def test_streams_of_a_closed_carrier_are_over_soon_unless_a_relay_says_better(ways, words, until):
+    for number, word in enumerate(words):
+        ways.connect(CarrierId(number, CONTROL), 5.0)
+        ways.leave(CarrierId(number, CONTROL), ONE, word, 10.0)
+    assert ways.away(LINE) == Away(10.0, min(words), until)
+
+
+def test_an_absence_begins_once_and_its_end_only_comes_nearer(ways):
+    ways.connect(FIRST, 1.0)
+    ways.leave(FIRST, ONE, Absence.SILENT, 2.0)
+    ways.leave(FIRST, ONE, Absence.SILENT, 9.0)
+    assert ways.away(LINE) == Away(2.0, Absence.SILENT, 2.0 + SILENT_S)
+    ways.leave(FIRST, ONE, Absence.CLOSED, 10.0)
+    assert ways.away(LINE) == Away(2.0, Absence.CLOSED, 10.0 + CLOSED_S)
+    ways.disconnect(FIRST, 11.0)
+    assert ways.away(LINE) == Away(2.0, None, 10.0 + CLOSED_S)
