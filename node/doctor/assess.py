@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 import ssl
 from collections.abc import Mapping
 
@@ -141,7 +142,10 @@ def no_way(error: BaseException | None) -> tuple[Column, str]:
         case ClientSSLError() | ssl.SSLError():
             return "TLS", "fails"
         case _:
-            number = getattr(getattr(error, "os_error", None) or error, "errno", None)
+            cause = getattr(error, "os_error", None) or error
+            if isinstance(cause, socket.gaierror):
+                return "name", "unknown"
+            number = getattr(cause, "errno", None)
             return "port", "refused" if number == errno.ECONNREFUSED else "no answer"
 
 
