@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from tests.unit.node.net.relay.relays import LICENCES, TestRelay
 
 from node.doctor.__main__ import main
 from node.doctor.assess import presence
@@ -26,7 +27,6 @@ from tests.e2e.swarm import write_key
 from tests.invitations import closed
 from tests.patience import ENOUGH_S
 from tests.unit.node.links import ONE, OTHER, THIRD
-from tests.unit.node.net.relay.relays import LICENCES, TestRelay
 from tests.unit.node.net.relay.test_relayed_transports import Member
 
 WARD_B = Listed("Ward B", OTHER.public)
