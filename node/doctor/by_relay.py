@@ -22,7 +22,7 @@ from node.doctor.requests import HEALTH, Way, upload_bytes_per_s
 from node.invitation.swarm_file import Swarm, read_swarm
 from node.net.dialling import RELAYED_CAP_S, connect, meet, new_client
 from node.net.relay.carrier import PATH
-from node.net.relay.client import CONNECT_S, NoWay, RelayClient, next_message, proxy_for
+from node.net.relay.client import CONNECT_S, NoWay, RelayClient, next_message, place_of, proxy_for
 from node.net.relay.streams import Presence, RelayedStreams
 from node.net.tls import make_dialling, url
 from node.storage.folder_lock import KEY, Lock
@@ -95,11 +95,11 @@ class _ToRelay:
         host, _ = split_endpoint(self._relay.endpoint)
         try:
             proxy = proxy_for(host)
+            way = "none" if proxy is None else place_of(proxy)
         except ValueError:
             advice = "HTTPS_PROXY is no address; allowed: http://NAME:PASSWORD@HOST:PORT"
             yield Finding("proxy", "no address", "problem", advice)
             return
-        way = "none" if proxy is None else f"{proxy.host}:{proxy.port}"
         try:
             async with asyncio.timeout(CONNECT_S):
                 ws = await self._client.open(self._relay.endpoint, PATH, MAX_FRAME_BYTES)

@@ -34,7 +34,8 @@ def _privacy(task: Task) -> str:
     terms = f"{privacy.mechanism}, epsilon {privacy.epsilon:g} for each of your {task.unit}s"
     if privacy.honest is None:
         return terms
-    return f"{terms}, if at least {counted(privacy.honest, 'other')} {'is' if privacy.honest == 1 else 'are'} honest"
+    are = "is" if privacy.honest == 1 else "are"
+    return f"{terms}, if at least {counted(privacy.honest, 'other')} {are} honest"
 
 
 def member_lines(members: Iterable[Member], remarks: dict[Key, str]) -> list[str]:

@@ -10,6 +10,7 @@ import os
 import ssl
 import urllib.request
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 from aiohttp import (
     ClientConnectorDNSError,
@@ -135,6 +136,14 @@ def proxy_for(host: str) -> str | None:
     if not named or urllib.request.proxy_bypass(host):
         return None
     return named if "://" in named else f"http://{named}"
+
+
+def place_of(proxy: str) -> str:
+    """Returns HOST:PORT of a proxy, without its password. Raises ValueError for what is no URL."""
+    parts = urlsplit(proxy)
+    if not parts.hostname:
+        raise ValueError("a URL without a host")
+    return f"{parts.hostname}:{parts.port or 80}"
 
 
 def _session(connector: StreamConnector | TCPConnector) -> ClientSession:
