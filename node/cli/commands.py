@@ -53,7 +53,7 @@ COMMANDS = (
     Entry("show", "node.show.__main__", "the page of a run from its folder; compare several runs"),
     Entry("report", "node.report.__main__", "write a run as one HTML file, or as a table"),
     Entry("key", "node.key.__main__", "make a node's key, and print its public half"),
-    Entry("doctor", "node.doctor.__main__", "examine the way to each peer or to a tracker"),
+    Entry("doctor", "node.doctor.__main__", "examine the way to each peer, to a tracker or to a relay"),
     Entry("invite", "node.invite.__main__", "invite others to learn with you, each by a code"),
     Entry("join", "node.join.__main__", "join others by a code"),
     Entry("start", "node.start.__main__", "learn with those who were invited; go on after a restart"),

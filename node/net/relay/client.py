@@ -10,6 +10,7 @@ import os
 import ssl
 import urllib.request
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 from aiohttp import (
     ClientConnectorDNSError,
@@ -26,9 +27,9 @@ from aiohttp import (
     WSMsgType,
     WSServerHandshakeError,
 )
-from yarl import URL
 
 from node.net.stream_connector import StreamConnector
+from node.net.tls import covers
 from node.system.addresses import split_endpoint
 from node.system.errors import UserError, reason
 from node.system.streams import Streams
@@ -61,8 +62,9 @@ class WrongRelay(UserError):
 class RelayClient:
     """Opens websockets to relays."""
 
-    def __init__(self, streams: Streams) -> None:
-        """`streams` are used where no proxy is named."""
+    def __init__(self, streams: Streams, tls: str = "auto") -> None:
+        """`streams` are used where there is no proxy; `tls`: whether relays are asked by HTTPS, as --tls."""
+        self._tls = tls
         self._direct = _session(StreamConnector(streams))
         self._by_proxy: ClientSession | None = None
         self._context = _any_certificate()
@@ -81,23 +83,24 @@ class RelayClient:
             path: of the request, with its slash.
             most_bytes: the largest message that the relay may send.
         """
-        host, _ = split_endpoint(endpoint)
-        proxy = proxy_for(host)
+        (host, _), is_covered = split_endpoint(endpoint), covers(self._tls, endpoint)
+        proxy: str | None = None
         try:
+            proxy = proxy_for(host)
             return await self._session_by(proxy).ws_connect(
-                f"https://{endpoint}{path}",
+                f"{'https' if is_covered else 'http'}://{endpoint}{path}",
                 protocols=(SUBPROTOCOL,),
                 timeout=ClientWSTimeout(ws_close=CLOSE_S),
                 max_msg_size=most_bytes + 1,  # the first size that aiohttp refuses
                 heartbeat=HEARTBEAT_S,
                 compress=0,
                 proxy=proxy,
-                ssl=self._context,
+                ssl=self._context if is_covered else False,
             )
         except (ClientError, OSError, ValueError) as error:
             raise NoWay(f"no way to {endpoint}: {_why(error, host, proxy)}") from error
 
-    def _session_by(self, proxy: URL | None) -> ClientSession:
+    def _session_by(self, proxy: str | None) -> ClientSession:
         if proxy is None:
             return self._direct
         if self._by_proxy is None:
@@ -127,12 +130,20 @@ async def next_message(ws: ClientWebSocketResponse) -> bytes:
     return bytes(message.data)
 
 
-def proxy_for(host: str) -> URL | None:
-    """Returns the proxy that HTTPS_PROXY names, unless NO_PROXY excludes the host. Raises ValueError."""
+def proxy_for(host: str) -> str | None:
+    """Returns the URL of the proxy that HTTPS_PROXY names, unless NO_PROXY names the host."""
     named = urllib.request.getproxies_environment().get("https")
     if not named or urllib.request.proxy_bypass(host):
         return None
-    return URL(named if "://" in named else f"http://{named}")
+    return named if "://" in named else f"http://{named}"
+
+
+def place_of(proxy: str) -> str:
+    """Returns HOST:PORT of a proxy, without its password. Raises ValueError for what is no URL."""
+    parts = urlsplit(proxy)
+    if not parts.hostname:
+        raise ValueError("a URL without a host")
+    return f"{parts.hostname}:{parts.port or 80}"
 
 
 def _session(connector: StreamConnector | TCPConnector) -> ClientSession:
@@ -150,9 +161,9 @@ def _any_certificate() -> ssl.SSLContext:
     return context
 
 
-def _why(error: Exception, host: str, proxy: URL | None) -> str:
-    """Returns which step failed, and what to do."""
-    via = None if proxy is None else f"{proxy.host}:{proxy.port}"
+def _why(error: Exception, host: str, proxy: str | None) -> str:
+    """Returns which step failed, and what to do. It never shows the proxy's password."""
+    via = None if proxy is None else proxy.rpartition("://")[2].rpartition("@")[2].strip("/")
     match error:
         case ClientHttpProxyError(status=407):
             return (

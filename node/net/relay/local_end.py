@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol, cast
 
 from node.net.aborting import abort
@@ -42,9 +44,12 @@ class LocalEnd(asyncio.BufferedProtocol):
         self.stream: StreamId | None = None
         """Set before the first byte."""
         self._transport: asyncio.Transport | None = None
+        self._early: list[Callable[[], None]] = []
+        """What happens to the stream before the pair is there."""
         self._free = memoryview(b"")
         self._size = _SMALL_BYTES
         self._is_full = False
+        self._is_lost = False
         self._owed = 0
         """Bytes that the pair holds and the reader has not taken."""
 
@@ -58,7 +63,10 @@ class LocalEnd(asyncio.BufferedProtocol):
 
     def take(self, data: memoryview) -> None:
         """Takes the next bytes for the local program."""
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is None:
+            self._early.append(partial(self.take, data))
+            return
+        if not self._transport.is_closing():
             self._transport.write(data)
         if self._is_full:
             self._owed += len(data)
@@ -67,7 +75,9 @@ class LocalEnd(asyncio.BufferedProtocol):
 
     def end_reading(self) -> None:
         """The far end writes no more."""
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is None:
+            self._early.append(self.end_reading)
+        elif not self._transport.is_closing():
             self._transport.write_eof()
 
     def make_room(self) -> None:
@@ -77,14 +87,21 @@ class LocalEnd(asyncio.BufferedProtocol):
 
     def end(self, *, in_peace: bool) -> None:
         """The stream is over."""
-        if self._transport is not None:
-            self._transport.close() if in_peace else abort(self._transport)
+        if self._transport is None:
+            self._early.append(partial(self.end, in_peace=in_peace))
+        elif in_peace:
+            self._transport.close()
+        elif not self._is_lost:
+            abort(self._transport)
 
     # -- called by asyncio ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The pair is there."""
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport = cast("asyncio.Transport", transport)  # other event loops have classes of their own
+        early, self._early = self._early, []
+        for happen in early:
+            happen()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Returns memory for the next bytes, no more than the stream takes; the stream keeps them there."""
@@ -118,4 +135,5 @@ class LocalEnd(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The pair is closed: nobody reads or writes here."""
+        self._is_lost = True
         self._far.abort(self._name)
