@@ -49,8 +49,9 @@ class Runs:
     def swarm(self, name: str) -> dict[str, object]:
         """Returns all about the swarm in a folder. It reads files, so it belongs into a thread."""
         path = self._folder.path / name
-        line = self._line(name)
-        view = self._runs[name].read() if line["state"] == "runs" else None
+        is_swarm = has_run(path) or standing_of(path)  # else there is no more than a key
+        line = self._line(name) if is_swarm else None
+        view = self._runs[name].read() if line is not None and line["state"] == "runs" else None
         return {"folder": name, "line": line, **membership_view(path, view, time.time())}
 
     def _line(self, name: str) -> dict[str, object]:

@@ -14,6 +14,7 @@ from node.storage.key_file import read_key
 from protocol.invitation.inviter import Seat
 from protocol.invitation.messages import Standing
 from protocol.invitation.words import key_words
+from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
 RUNS = Path("runs")
@@ -85,6 +86,7 @@ def _members(swarm: Swarm, own: Key | None, view: NodeView | None) -> Sequence[d
                 "invited": member.key == swarm.roster.inviter,
                 "removed": member.key not in swarm.learned_with,
                 "contact": "" if peer is None else peer.contact,
+                "by_relay": peer is not None and key_of(peer.endpoint) is not None,
                 "why": "" if peer is None else peer.why,
             }
         )

@@ -21,6 +21,8 @@ from node.desk.command_line import CommandLine
 from node.system.errors import ConfigError
 
 MOST_RUNNING = 8
+MOST_ENDED = 32
+"""The most commands that have ended and are still shown."""
 MOST_LINES = 400
 ENDING_S = 40.0
 """How long a node may take to end its round, as its --drain-timeout says, and a little more."""
@@ -73,6 +75,7 @@ class Talks:
         """`folder`: where they run."""
         self._folder = folder
         self._started: dict[int, _Running] = {}
+        self._beginning = asyncio.Lock()
 
     @property
     def talks(self) -> tuple[Talk, ...]:
@@ -81,12 +84,19 @@ class Talks:
 
     async def begin(self, line: CommandLine) -> Talk:
         """Starts a command. Raises ConfigError if it runs already, or too many do."""
+        async with self._beginning:
+            return await self._begin(line)
+
+    async def _begin(self, line: CommandLine) -> Talk:
         going = [talk for talk in self.talks if talk.status is None]
+        ended = [talk.number for talk in self.talks if talk.status is not None]
         if len(going) >= MOST_RUNNING:
             raise ConfigError(f"{len(going)} commands run already; allowed: at most {MOST_RUNNING}")
         if any(talk.command == line.command for talk in going):
             raise ConfigError(f"{line.command} runs already: look at its swarm")
         number = max(self._started, default=0) + 1
+        for forgotten in ended[:-MOST_ENDED]:
+            del self._started[forgotten]
         running = self._started[number] = await self._start(line)
         running.reading = asyncio.create_task(_read(running))
         return self._talk(number, running)

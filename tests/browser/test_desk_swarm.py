@@ -93,9 +93,14 @@ def test_three_owners_come_from_their_files_to_one_model(
     seats = inviter.locator("#seats li")
     expect(seats).to_have_count(2)
     flawless(inviter)
+    codes = seats.locator("code").all_inner_texts()
+    inviter.get_by_role("button", name="Stop").click()
+    expect(inviter.locator("#run-sentence")).to_have_text("Others are invited; Start lets them in.")
+    inviter.get_by_role("button", name="Start").click()
+    expect(inviter.get_by_role("button", name="Stop")).to_be_visible()
+    assert seats.locator("code").all_inner_texts() == codes
 
-    for number, page in enumerate(joiners):
-        code = seats.nth(number).locator("code").inner_text()
+    for page, code in zip(joiners, codes, strict=True):
         joins(page, code, flawless)
     expect(inviter.locator("#seats li.here")).to_have_count(2)
     shown = {page.locator("#own-words").inner_text().removeprefix("Your own words: ") for page in joiners}

@@ -31,6 +31,7 @@ const columns = (names) => {
 
 const choose = async (file) => {
   byId("understood").hidden = true;
+  byId("out").value = "";
   byId("look-why").hidden = true;
   byId("data-shown").hidden = false;
   const found = await get("/v1/rows", { file }).catch((error) => {

@@ -224,6 +224,30 @@ def test_a_swarm_is_shown_with_its_command(desk):
     assert len(desk.get("/v1/words")[1]["words"]) == 1296
 
 
+def test_an_invitation_that_fails_leaves_no_swarm(desk):
+    """Nothing answers at the relay: its folder has a key, and the page shows what the command said."""
+    desk.post("/v1/init", {"data": "ward.csv", "target": "outcome", "out": "w.toml", "privacy": "none"})
+    assert follow(desk)["state"] == "done"
+    form = {
+        "task": "w.toml",
+        "data": "ward.csv",
+        "relay": "127.0.0.1:1#v8k2-qm4t",
+        "me": "A",
+        "names": ["B", "C"],
+    }
+    assert desk.post("/v1/invite", form)[0] == 200
+    while not (seen := desk.get("/v1/swarm?talk=1")[1])["talk"]["question"]:
+        assert seen["talk"]["status"] is None, seen["talk"]["lines"]
+    answer = {"talk": 1, "question": seen["talk"]["question"], "yes": True}
+    assert desk.post("/v1/answer", answer)[0] == 200
+    while (seen := desk.get("/v1/swarm?talk=1")[1])["talk"]["status"] is None:
+        pass
+    assert (seen["folder"], seen["line"], seen["standing"]) == ("runs/w", None, "")
+    assert seen["talk"]["lines"][-1].startswith("error: no way to 127.0.0.1:1")
+    swarms, habits = (desk.get("/v1/desk")[1][name] for name in ("swarms", "habits"))
+    assert ([one["folder"] for one in swarms], habits["me"]) == (["runs/a"], "A")
+
+
 @contextmanager
 def started(folder: Path) -> Iterator[str]:
     """Starts the command; yields its address. At the end Ctrl-C must end it with status 0."""

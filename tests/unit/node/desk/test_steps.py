@@ -3,8 +3,11 @@
 import csv
 import json
 import shlex
+from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from node.cli.murmuration import main
 from node.desk.folder import Folder
@@ -115,6 +118,20 @@ def test_odd_names_stay_one_word(folder, capsys):
         run(folder, "init", **{**odd, "target": "--force"}, force=True)
     (folder.path / "-t.toml").write_text((folder.path / "w.toml").read_text())
     assert typed(folder, "check", task="-t.toml", data="ward.csv") == 0
+
+
+def test_images_and_arrays_have_a_task_without_columns(folder):
+    for place, name in enumerate(("ill", "well")):
+        (folder.path / "scans" / name).mkdir(parents=True)
+        for number in range(4):
+            Image.new("L", (16, 16), 100 * place).save(folder.path / "scans" / name / f"{number}.png")
+    np.savez(folder.path / "a.npz", x=np.random.default_rng(1).normal(size=(40, 3)), y=np.arange(40) % 2)
+    for data, classes in (("scans", "2 classes"), ("a.npz", "2 classes")):
+        result, _ = run(folder, "look", data=data, target="")
+        assert classes in result["headline"]
+        assert run(folder, "init", data=data, out=f"{Path(data).stem}.toml")[0]["task"]
+    with pytest.raises(ConfigError, match="the classes are the names of the folders"):
+        run(folder, "look", data="scans", target="ill")
 
 
 def test_the_task_s_file_is_named_after_the_data(folder):

@@ -14,6 +14,7 @@ from node.storage.key_file import write_key
 from node.system.errors import ConfigError
 from protocol.invitation.messages import Standing
 from protocol.invitation.words import key_words
+from protocol.wire.endpoints import of_key
 from tests.invitations import INVITER, JOINER, OTHER, PLACE, RELAYS, ROSTER, SEAT, TASK, UNTIL
 
 OWN = Own("/data/a.csv")
@@ -65,16 +66,19 @@ def test_a_closed_list_shows_its_members_and_who_is_here(tmp_path):
     keep_inviting(tmp_path, inviting(SEAT))
     write_swarm(tmp_path, Swarm(ROSTER, OWN).without(OTHER.public))
     write_key(tmp_path / KEY, bytes([1]) * 32)
-    peer = Peer("x.alt:443", JOINER.public.hex()[:16], "unreachable", 3, False, False, False, "it is away")
+    peer = Peer(
+        of_key(JOINER.public), JOINER.public.hex()[:16], "unreachable", 3, False, False, False, "it is away"
+    )
     shown = membership_view(tmp_path, replace(node_view(0), peers=(peer,)), 0.0)
     assert (shown["standing"], shown["seats"]) == ("closed", [])
     a, b, c = shown["members"]
     assert (a["name"], a["is_own"], a["invited"], a["contact"]) == ("Ward A", True, True, "")
-    assert (b["name"], b["words"], b["contact"], b["why"]) == (
-        "Ward B",
-        key_words(JOINER.public),
+    assert (b["name"], b["words"]) == ("Ward B", key_words(JOINER.public))
+    assert (b["contact"], b["why"], b["by_relay"], c["by_relay"]) == (
         "unreachable",
         "it is away",
+        True,
+        False,
     )
     assert (c["removed"], b["removed"]) == (True, False)
 

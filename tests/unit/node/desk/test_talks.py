@@ -85,6 +85,23 @@ async def test_the_same_command_runs_once_and_only_so_many_do(talks):
         await talks.begin(line("once"))
 
 
+async def test_commands_that_are_begun_at_once_are_told_apart(talks):
+    begun = await asyncio.gather(talks.begin(line("stays", "runs/a")), talks.begin(line("once", "runs/b")))
+    assert {(talk.number, talk.folder) for talk in talks.talks} == {(1, "runs/a"), (2, "runs/b")}
+    assert [talk.number for talk in begun] == [1, 2]
+    found = await asyncio.gather(*(talks.begin(line("stays")) for _ in range(2)), return_exceptions=True)
+    assert all(isinstance(error, ConfigError) for error in found)
+
+
+async def test_of_those_that_have_ended_only_the_last_are_kept(talks, monkeypatch):
+    monkeypatch.setattr("node.desk.talks.MOST_ENDED", 1)
+    for number in (1, 2, 3):
+        begun = await talks.begin(line("much"))
+        assert begun.number == number
+        await until(talks, number, lambda talk: talk.status is not None)
+    assert [talk.number for talk in talks.talks] == [2, 3]
+
+
 async def test_what_is_kept_of_its_lines_is_bounded(talks):
     begun = await talks.begin(line("much"))
     talk = await until(talks, begun.number, lambda talk: talk.status is not None)
