@@ -22,13 +22,20 @@ from node.doctor.requests import HEALTH, Way, upload_bytes_per_s
 from node.invitation.swarm_file import Swarm, read_swarm
 from node.net.dialling import RELAYED_CAP_S, connect, meet, new_client
 from node.net.relay.carrier import PATH
-from node.net.relay.client import CONNECT_S, NoWay, RelayClient, next_message, proxy_for
-from node.net.relay.streams import RelayedStreams
+from node.net.relay.client import (
+    CONNECT_S,
+    NoWay,
+    RelayClient,
+    next_message,
+    proxy_for,
+    without_password,
+)
+from node.net.relay.streams import Presence, RelayedStreams
 from node.net.tls import make_dialling, url
-from node.start.learn import own_key
-from node.storage.folder_lock import Lock
+from node.storage.folder_lock import KEY, Lock
+from node.storage.key_file import read_key
 from node.system.addresses import split_endpoint
-from node.system.errors import UserError, reason
+from node.system.errors import ConfigError, UserError, one_line, reason
 from node.system.streams import KERNEL
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.crypto.node_key import NodeKey
@@ -42,22 +49,27 @@ from protocol.wire.endpoints import of_key
 _NETWORK = (ClientError, OSError, TimeoutError)
 _RUNS = "a node runs in this folder: its page shows who is here, or stop it and examine again"
 _PROCESS_BYTES = 8
+_AWAY_S, _LOOK_S = 2.0, 0.1
+"""A member that no relay leads to for so long is away; how often to look."""
 
 
-async def examine_folder(folder: Path, parameters: int) -> list[list[Examined]]:
+async def examine_folder(folder: Path, tls: str, parameters: int) -> list[list[Examined]]:
     """Examines the swarm in a run's folder; returns what was found of its relays, and of its other members.
 
-    `parameters`: those of the model. Raises ConfigError for a folder without a swarm, or with a damaged one.
+    `tls`: as --tls, for the relays. `parameters`: those of the model. Raises ConfigError for a folder without
+    a swarm, or with a damaged one.
     """
-    swarm, key = read_swarm(folder), own_key(folder)
+    swarm, key = read_swarm(folder), read_key(folder / KEY)
+    if key is None:
+        raise ConfigError(f"the key file {one_line(str(folder / KEY))} is gone: put a copy of it back")
     try:
         lock = Lock(folder)
     except UserError:
-        return [await _relays(swarm, None), []]
+        return [await _relays(swarm, None, tls), []]
     try:
-        relays = await _relays(swarm, key)
+        relays = await _relays(swarm, key, tls)
         is_open = any(each.level != "problem" for each in relays)
-        return [relays, await _members(swarm, key, parameters) if is_open else []]
+        return [relays, await _members(swarm, key, tls, parameters) if is_open else []]
     finally:
         lock.release()
 
@@ -65,9 +77,9 @@ async def examine_folder(folder: Path, parameters: int) -> list[list[Examined]]:
 # -- relays ------------------------------------------------------------------------------------------------
 
 
-async def _relays(swarm: Swarm, key: NodeKey | None) -> list[Examined]:
+async def _relays(swarm: Swarm, key: NodeKey | None, tls: str) -> list[Examined]:
     """`key`: this node's own; None: it is shown to no relay, as a node runs with it."""
-    client = RelayClient(KERNEL)
+    client = RelayClient(KERNEL, tls)
     try:
         return list(
             await asyncio.gather(*(_relay(relay, swarm, key, client) for relay in swarm.roster.relays))
@@ -89,13 +101,8 @@ class _ToRelay:
     async def steps(self) -> AsyncIterator[Finding]:
         """Takes the steps up to the first one that is barred."""
         host, _ = split_endpoint(self._relay.endpoint)
-        try:
-            proxy = proxy_for(host)
-        except ValueError:
-            advice = "HTTPS_PROXY is no address; allowed: http://NAME:PASSWORD@HOST:PORT"
-            yield Finding("proxy", "no address", "problem", advice)
-            return
-        way = "none" if proxy is None else f"{proxy.host}:{proxy.port}"
+        proxy = proxy_for(host)
+        way = "none" if proxy is None else without_password(proxy)
         try:
             async with asyncio.timeout(CONNECT_S):
                 ws = await self._client.open(self._relay.endpoint, PATH, MAX_FRAME_BYTES)
@@ -109,7 +116,7 @@ class _ToRelay:
         link = ws.get_extra_info("ssl_object")
         for passed in _before("TLS", way):
             yield passed
-        yield tls_to_relay(link.getpeercert(binary_form=True) or b"")
+        yield tls_to_relay(None if link is None else link.getpeercert(binary_form=True))
         yield Finding("websocket", "yes")
         try:
             async with asyncio.timeout(CONNECT_S):
@@ -160,11 +167,17 @@ def _before(failed: Column, proxy: str) -> list[Finding]:
 # -- members -----------------------------------------------------------------------------------------------
 
 
-async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined]:
+async def _members(swarm: Swarm, key: NodeKey, tls: str, parameters: int) -> list[Examined]:
     roster = swarm.roster
     others = [member for member in roster.members if member.key != key.public]
-    streams = RelayedStreams(key, roster.admission, roster.relays)
-    await streams.start()
+    streams = RelayedStreams(key, roster.admission, roster.relays, tls=tls)
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            await streams.start()
+    except (UserError, TimeoutError) as error:
+        advice = str(error) or "the relay stopped answering: examine again"
+        away = (Finding("here", "no relay", "problem", advice),)
+        return [Examined(member.name, away, None, None, TO_MEMBER) for member in others]
     client = new_client(streams, RELAYED_CAP_S)
     size, turn = (parameters, max(LEAST_MEMBERS, len(roster.members))), asyncio.Lock()
     try:
@@ -199,18 +212,16 @@ class _ToMember:
         return Examined(self._member.name, tuple(findings), key, self._ahead_s, TO_MEMBER)
 
     async def _steps(self) -> AsyncIterator[Finding]:
-        try:
-            async with asyncio.timeout(RELAYED_CAP_S):
-                ws = await connect(self._client, self._endpoint, self._tls)
-                try:
-                    await meet(ws, self._endpoint, self._tls, os.urandom(handshake.NONCE_BYTES))
-                finally:
-                    await ws.close()
-        except _NETWORK as error:
-            seen = presence(self._streams.presence[self._member.key])
-            yield seen
-            if seen.level == "ok":
-                advice = f"the relay leads there, and no link begins ({_text(error)}): look at its node"
+        linking = asyncio.create_task(self._link())
+        away_at = asyncio.get_running_loop().time() + _AWAY_S
+        while not linking.done() and (self._seen.relay or asyncio.get_running_loop().time() < away_at):
+            await asyncio.wait((linking,), timeout=_LOOK_S)
+        linking.cancel()
+        (ended,) = await asyncio.gather(linking, return_exceptions=True)
+        if ended is not None:
+            yield presence(self._seen)
+            if self._seen.relay and isinstance(ended, Exception):
+                advice = f"the relay leads there, and no link begins ({_text(ended)}): look at its node"
                 yield Finding("key", "no link", "problem", advice)
             return
         yield Finding("here", "yes")
@@ -221,6 +232,19 @@ class _ToMember:
         except _NETWORK as error:
             advice = f"the way stood still or broke ({_text(error)}): look at both lines, and at the relay"
             yield Finding("round trip", "broken", "problem", advice)
+
+    @property
+    def _seen(self) -> Presence:
+        return self._streams.presence[self._member.key]
+
+    async def _link(self) -> None:
+        """Begins a link, up to the proof of the member's key, and ends it."""
+        async with asyncio.timeout(RELAYED_CAP_S):
+            ws = await connect(self._client, self._endpoint, self._tls)
+            try:
+                await meet(ws, self._endpoint, self._tls, os.urandom(handshake.NONCE_BYTES))
+            finally:
+                await ws.close()
 
     async def _measured(self) -> list[Finding]:
         way = Way(self._client, url("on", self._endpoint), self._tls.dialling(self._endpoint))

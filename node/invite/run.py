@@ -9,13 +9,13 @@ from node.check.checks import check_all
 from node.invitation.foreign import check_portable, marked_lines
 from node.invitation.inviting import new_seats
 from node.invitation.kept import Inviting, Own, keep_inviting, kept_inviting, read_limited
+from node.invitation.key import made_key
 from node.invitation.rooms import opened_rooms
 from node.invitation.swarm_file import SWARM
 from node.invitation.terminal import Terminal
 from node.invite.options import InviteOptions
 from node.options import NodeOptions, parse_arguments
 from node.start.inviter_window import keep_open
-from node.start.key import made_key
 from node.start.learn import arguments
 from node.system.errors import ConfigError, UserError, counted, one_line
 from node.system.system import SYSTEM

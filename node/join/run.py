@@ -10,13 +10,13 @@ from node.check.finding import Finding
 from node.invitation.foreign import check_portable, foreign_code, marked_lines
 from node.invitation.joining import Decision, Visitor
 from node.invitation.kept import Joining, Own, joins_below, kept_joining, new_file_in
+from node.invitation.key import made_key
 from node.invitation.swarm_file import TASK
 from node.invitation.terminal import Terminal
 from node.invitation.words import task_line
 from node.join.options import JoinOptions
 from node.options import parse_arguments
 from node.start.joiner_window import JoinersWindow, wait_for_list
-from node.start.key import made_key
 from node.start.learn import arguments
 from node.system.errors import ConfigError, UserError, counted, one_line, reason
 from protocol.invitation.joiner import Place, place_of
@@ -53,7 +53,8 @@ class Newcomer(JoinersWindow):
             return Decision.UNFIT
         marked = marked_lines(invitation.task)
         self.terminal.say(
-            "What leaves this machine: masked sums. What the inviter's task says about the inviter's data: "
+            "What leaves this machine: your part of sums that nobody can take apart. What the inviter's task "
+            "says about the inviter's data: "
             f"{counted(len(marked), 'line')} (--show-task prints all)"
         )
         if not await self.terminal.ask(f"Join with {self._options.data.name}?"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from node.invitation.key import key_file
 from node.invitation.swarm_file import Swarm, read_swarm, write_swarm
 from node.invitation.words import member_lines
-from node.storage.folder_lock import KEY
 from node.storage.key_file import read_key
 from node.system.errors import ConfigError, shown
 from protocol.wire.ids import Key
@@ -14,7 +14,7 @@ from protocol.wire.ids import Key
 
 def members(folder: Path, accept: str | None, remove: str | None) -> None:
     """Changes the list if it is told to, and prints it. Raises ConfigError."""
-    swarm, mine = read_swarm(folder), read_key(folder / KEY)
+    swarm, mine = read_swarm(folder), read_key(key_file(folder))
     own = None if mine is None else mine.public
     changed = swarm
     if accept is not None:

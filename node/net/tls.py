@@ -36,7 +36,7 @@ from protocol.wire.ids import Key
 
 VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
 """The extension's OID, in an arc that needs no registration (ITU-T X.667): a random number of 128 bits."""
-CHOICES = ("auto", "on", "off")
+AUTO, ON, OFF = CHOICES = ("auto", "on", "off")
 _LABEL = b"tls"
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "murmuration node")])
 _LIFE = datetime.timedelta(days=3650)
@@ -47,13 +47,16 @@ class WrongPeer(ConnectionError):
     """The peer that answers does not hold the expected key."""
 
 
-def tls_option() -> Any:
-    """Returns the field of --tls, for the options of a node, a tracker or an examination."""
+def tls_option(besides: str = "") -> Any:
+    """Returns the field of --tls, for the options of a node, a tracker or an examination.
+
+    `besides`: what else the default depends on.
+    """
     return option(
         "whether links use TLS 1.3; auto: unless the address is reachable from this machine only. All "
-        "peers of a swarm, and its tracker, need the same choice. Default: %(default)s",
+        f"peers of a swarm, and its tracker, need the same choice. Default: %(default)s{besides}",
         choices=CHOICES,
-        default="auto",
+        default=AUTO,
     )
 
 
@@ -63,7 +66,7 @@ def covers(choice: str, endpoint: str) -> bool:
     This depends only on the address that is dialled, so both ends of a link come to the same answer. Links to
     a key always do: a relay is between.
     """
-    is_open = choice == "off" or (choice == "auto" and is_loopback(endpoint))
+    is_open = choice == OFF or (choice == AUTO and is_loopback(endpoint))
     return not is_open or key_of(endpoint) is not None
 
 

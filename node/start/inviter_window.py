@@ -9,11 +9,11 @@ from pathlib import Path
 
 from node.invitation.inviting import Reception, code_of
 from node.invitation.kept import Inviting, kept_inviting
+from node.invitation.key import own_key
 from node.invitation.rooms import opened_rooms
 from node.invitation.terminal import Terminal
 from node.invitation.words import member_lines
 from node.net.tls import by_relay
-from node.start.learn import own_key
 from node.start.serving import learn_and_serve
 from node.system.errors import ConfigError, counted, one_line
 from node.system.system import SYSTEM

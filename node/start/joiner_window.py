@@ -8,11 +8,12 @@ from pathlib import Path
 
 from node.invitation.joining import Decision, Visitor
 from node.invitation.kept import Joining, kept_joining
+from node.invitation.key import own_key
 from node.invitation.rooms import entered
 from node.invitation.terminal import Terminal
 from node.invitation.words import member_lines
 from node.net.tls import by_relay
-from node.start.learn import learn, own_key
+from node.start.learn import learn
 from node.system.errors import ConfigError, one_line
 from protocol.invitation.messages import Invitation
 from protocol.invitation.roster import Roster

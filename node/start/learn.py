@@ -8,12 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from node.invitation.kept import Own, read_limited
+from node.invitation.key import key_file, own_key
 from node.invitation.swarm_file import SWARM, TASK, Swarm, read_swarm
 from node.options import NodeOptions, parse_arguments
-from node.storage.folder_lock import KEY
-from node.storage.key_file import read_key
 from node.system.errors import ConfigError, one_line
-from protocol.crypto.node_key import NodeKey
 from protocol.invitation.messages import MAX_TASK_BYTES
 from protocol.invitation.roster import task_digest
 from protocol.wire.endpoints import of_key
@@ -43,11 +41,18 @@ def swarm_options(folder: Path, more: Sequence[str] = (), task: str = TASK) -> N
     key = own_key(folder)
     if key.public not in swarm.names:
         raise ConfigError(
-            f"the key in {one_line(str(folder / KEY))} is not on the list in {SWARM}: join again"
+            f"the key in {one_line(str(key_file(folder)))} is not on the list in {SWARM}: join again"
         )
     _check_task(folder, swarm)
     options = parse_arguments(
-        [*arguments(folder / task, swarm.own, swarm.learned_with), *more, "--out", str(folder)]
+        [
+            *arguments(folder / task, swarm.own, swarm.learned_with),
+            *more,
+            "--out",
+            str(folder),
+            "--key",
+            str(key_file(folder)),
+        ]
     )
     return replace(options, swarm=swarm.roster)
 
@@ -56,16 +61,6 @@ def arguments(task: Path, own: Own, members: Sequence[Key]) -> list[str]:
     """The options of a node that learns a task with these members, whose addresses are their keys."""
     peers = ",".join(f"{key.hex()}@{of_key(key)}" for key in members)
     return ["--task", str(task), *own.arguments, "--peers", peers, "--wait", "forever"]
-
-
-def own_key(folder: Path) -> NodeKey:
-    """The node's key. Raises ConfigError."""
-    key = read_key(folder / KEY)
-    if key is None:
-        raise ConfigError(
-            f"the key file {one_line(str(folder / KEY))} is gone: put a copy of it back, or join again"
-        )
-    return key
 
 
 def _check_task(folder: Path, swarm: Swarm) -> None:
@@ -80,5 +75,5 @@ def _check_task(folder: Path, swarm: Swarm) -> None:
 def _agree(folder: Path, options: NodeOptions) -> int:
     from node.agree.run import agree  # noqa: PLC0415 - loads torch
 
-    there = replace(options, out=folder / AGREEMENT, key=folder / KEY)
+    there = replace(options, out=folder / AGREEMENT, key=key_file(folder))
     return agree(there, folder / AGREED)

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from node.invitation.inviting import Reception
 from node.invitation.kept import kept_inviting
+from node.invitation.key import own_key
 from node.invitation.rooms import opened_rooms
-from node.start.learn import learn, own_key
+from node.start.learn import learn
 from node.system.errors import UserError
 from protocol.invitation.inviter import News, Seat
 
@@ -40,7 +41,7 @@ def learn_and_serve(folder: Path, more: Sequence[str] = ()) -> int:
     if reception.is_over:
         return learn(folder, more)
     names = " and ".join(seat.name for seat in reception.waited_for)
-    print(f"waiting for {names}, who has not confirmed the list yet", flush=True)
+    print(f"the list is not confirmed yet by {names}", flush=True)
     with _served(folder, reception):
         return learn(folder, more)
 

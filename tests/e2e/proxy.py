@@ -81,8 +81,10 @@ class Proxy:
                 ways.create_task(_pump(reader, far_writer))
                 ways.create_task(_pump(far_reader, writer))
         except* OSError:
-            far_writer.transport.abort()
             writer.transport.abort()
+        finally:
+            if not far_writer.is_closing():
+                far_writer.transport.abort()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -26,7 +26,6 @@ from aiohttp import (
     WSMsgType,
     WSServerHandshakeError,
 )
-from yarl import URL
 
 from node.net.stream_connector import StreamConnector
 from node.net.tls import covers
@@ -63,7 +62,7 @@ class RelayClient:
     """Opens websockets to relays."""
 
     def __init__(self, streams: Streams, tls: str = "auto") -> None:
-        """`streams` are used where there is no proxy; `tls`: whether relays are asked by HTTPS, as of --tls."""
+        """`streams` are used where there is no proxy; `tls`: whether relays are asked by HTTPS, as --tls."""
         self._tls = tls
         self._direct = _session(StreamConnector(streams))
         self._by_proxy: ClientSession | None = None
@@ -84,7 +83,7 @@ class RelayClient:
             most_bytes: the largest message that the relay may send.
         """
         (host, _), is_covered = split_endpoint(endpoint), covers(self._tls, endpoint)
-        proxy: URL | None = None
+        proxy: str | None = None
         try:
             proxy = proxy_for(host)
             return await self._session_by(proxy).ws_connect(
@@ -100,7 +99,7 @@ class RelayClient:
         except (ClientError, OSError, ValueError) as error:
             raise NoWay(f"no way to {endpoint}: {_why(error, host, proxy)}") from error
 
-    def _session_by(self, proxy: URL | None) -> ClientSession:
+    def _session_by(self, proxy: str | None) -> ClientSession:
         if proxy is None:
             return self._direct
         if self._by_proxy is None:
@@ -130,12 +129,17 @@ async def next_message(ws: ClientWebSocketResponse) -> bytes:
     return bytes(message.data)
 
 
-def proxy_for(host: str) -> URL | None:
-    """Returns the proxy that HTTPS_PROXY names, unless NO_PROXY excludes the host. Raises ValueError."""
+def proxy_for(host: str) -> str | None:
+    """Returns the URL of the proxy that HTTPS_PROXY names, unless NO_PROXY names the host."""
     named = urllib.request.getproxies_environment().get("https")
     if not named or urllib.request.proxy_bypass(host):
         return None
-    return URL(named if "://" in named else f"http://{named}")
+    return named if "://" in named else f"http://{named}"
+
+
+def without_password(proxy: str) -> str:
+    """Returns a proxy as people may read it, from its URL: HOST:PORT."""
+    return proxy.rpartition("://")[2].rpartition("@")[2].strip("/")
 
 
 def _session(connector: StreamConnector | TCPConnector) -> ClientSession:
@@ -153,9 +157,9 @@ def _any_certificate() -> ssl.SSLContext:
     return context
 
 
-def _why(error: Exception, host: str, proxy: URL | None) -> str:
-    """Returns which step failed, and what to do."""
-    via = None if proxy is None else f"{proxy.host}:{proxy.port}"
+def _why(error: Exception, host: str, proxy: str | None) -> str:
+    """Returns which step failed, and what to do. It never shows the proxy's password."""
+    via = None if proxy is None else without_password(proxy)
     match error:
         case ClientHttpProxyError(status=407):
             return (

@@ -49,6 +49,7 @@ class LocalEnd(asyncio.BufferedProtocol):
         self._free = memoryview(b"")
         self._size = _SMALL_BYTES
         self._is_full = False
+        self._is_lost = False
         self._owed = 0
         """Bytes that the pair holds and the reader has not taken."""
 
@@ -90,7 +91,7 @@ class LocalEnd(asyncio.BufferedProtocol):
             self._early.append(partial(self.end, in_peace=in_peace))
         elif in_peace:
             self._transport.close()
-        else:
+        elif not self._is_lost:
             abort(self._transport)
 
     # -- called by asyncio ---------------------------------------------------------------------------
@@ -134,4 +135,5 @@ class LocalEnd(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The pair is closed: nobody reads or writes here."""
+        self._is_lost = True
         self._far.abort(self._name)

@@ -395,7 +395,7 @@ def test_the_table_is_aligned_and_json_has_the_same_cells():
     lines = table(found)
     assert len({line.index("agrees" if "agrees" in line else "+50 s") for line in lines[1:]}) == 1
     objects = [json.loads(line) for line in as_json(found)]
-    assert [each["who"] for each in objects] == [each.endpoint for each in found]
+    assert [each["who"] for each in objects] == [each.who for each in found]
     assert objects[1]["steps"]["clock"] == "+50 s"
 
 
@@ -413,7 +413,7 @@ def test_the_command_prints_a_table_and_a_line_for_each(capsys):
 
 @cases("""
     argv => line
-    => give exactly one of --peers HOST:PORT,... and --tracker KEY@URL
+    => give exactly one of FOLDER, --peers HOST:PORT,... and --tracker KEY@URL
     --peers 127.0.0.1:1 --tracker http://127.0.0.1:2 => give exactly one of
     --peers 127.0.0.1 => --peers '127.0.0.1' is refused; allowed: HOST:PORT
     --tracker x@http://127.0.0.1:2 => --tracker 'x@http://127.0.0.1:2' is refused
