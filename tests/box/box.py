@@ -494,7 +494,9 @@ class Box:
 
     def with_relays(self, count: int = 1) -> list[BoxTracker]:
         """Starts relays, by which all nodes reach each other: the first node has invited the others."""
-        self.relays = [BoxTracker(self, ("--relay",), number=self.count + one) for one in range(count)]
+        self.relays = [
+            BoxTracker(self, ("--relay", "--tls", "on"), number=self.count + one) for one in range(count)
+        ]
         for relay in self.relays:
             relay.start()
         inviter = self.nodes[0].key

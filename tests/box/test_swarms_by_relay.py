@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from node.runtime.record.figures import Record
@@ -10,11 +12,17 @@ from protocol.wire.messages import Group, Message, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
 from tests.box.conftest import MakeBox
 
+SELDOM = ((3, Sum), (5, Join), (5, Ack))
 LOST_LINK = "cannot be reached"
 OUTAGE_S = 360.0
 UNDER_WAY_S = 90.0
 """By then a line that is cut counts as silent, and a sum under way has failed."""
 BACK_S = 120.0
+
+
+def soak(*values: object) -> Any:
+    """A case for `make soak` alone."""
+    return pytest.param(*values, marks=pytest.mark.soak)
 
 
 def swarm(make_box: MakeBox, count: int, relays: int = 1) -> Box:
@@ -64,7 +72,9 @@ def has_lost_a_link(node: BoxNode) -> bool:
     return any(LOST_LINK in line for line in node.lines)
 
 
-@pytest.mark.parametrize(("count", "kind"), [(3, Share), (3, Sum), (5, Join), (5, Masked), (5, Ack)])
+@pytest.mark.parametrize(
+    ("count", "kind"), [(3, Share), (5, Masked), *(soak(count, kind) for count, kind in SELDOM)]
+)
 @pytest.mark.parametrize("away_s", [3.0, 12.0])
 def test_a_relay_that_is_killed_in_a_sum_and_soon_back_costs_no_link(
     make_box, count: int, kind: type[Message], away_s: float
@@ -88,7 +98,7 @@ def test_after_a_longer_outage_of_its_relay_a_swarm_goes_on_by_itself(
     assert max(map(failures, box.nodes)) <= 1
 
 
-@pytest.mark.parametrize("kind", [Join, Masked])
+@pytest.mark.parametrize("kind", [Masked, soak(Join), soak(Ack)])
 def test_where_one_of_two_relays_is_killed_the_other_carries_and_nothing_is_lost(
     make_box, kind: type[Message]
 ) -> None:
@@ -100,7 +110,7 @@ def test_where_one_of_two_relays_is_killed_the_other_carries_and_nothing_is_lost
     assert max(map(failures, box.nodes)) == 0
 
 
-@pytest.mark.parametrize("kind", [Group, Share])
+@pytest.mark.parametrize("kind", [Share, soak(Group)])
 def test_of_three_nobody_spends_a_round_while_the_way_of_one_to_the_relay_is_cut(
     make_box, kind: type[Message]
 ) -> None:
@@ -115,7 +125,7 @@ def test_of_three_nobody_spends_a_round_while_the_way_of_one_to_the_relay_is_cut
     assert max(map(failures, box.nodes)) <= 1
 
 
-@pytest.mark.parametrize("kind", [Join, Masked])
+@pytest.mark.parametrize("kind", [Masked, soak(Join)])
 def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
     make_box, kind: type[Message]
 ) -> None:
@@ -123,7 +133,7 @@ def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
     one, others = box.nodes[1], [node for node in box.nodes if node.number != 1]
     cut_off(box, one, kind)
     before, known = len(one.records), len(others[0].records)
-    box.run_for(OUTAGE_S)
+    box.run_for(30.0)
     assert len(one.records) == before
     since = others[0].records[known:]
     assert since
