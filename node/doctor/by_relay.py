@@ -4,7 +4,7 @@
     here ──▶ key ──▶ clock, round trip, upload                               of each member
 
 A relay learns from it what a node shows it, and members see this machine for a moment. A relay leads a key to
-one process only, so while a node runs in the folder, nothing is asked that would take its place.
+one process only, so while a node runs with the folder's key, nothing is asked that would take its place.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from aiohttp import ClientError, ClientSession, ClientWebSocketResponse
 from node.doctor.assess import clock, no_way, presence, round_trip, tls_to_relay, upload
 from node.doctor.finding import TO_MEMBER, TO_RELAY, Column, Examined, Finding
 from node.doctor.requests import HEALTH, Way, upload_bytes_per_s
+from node.invitation.key import key_file, own_key
 from node.invitation.swarm_file import Swarm, read_swarm
 from node.net.dialling import RELAYED_CAP_S, connect, meet, new_client
 from node.net.relay.carrier import PATH
@@ -32,10 +33,10 @@ from node.net.relay.client import (
 )
 from node.net.relay.streams import Presence, RelayedStreams
 from node.net.tls import ON, make_dialling, url
-from node.storage.folder_lock import KEY, Lock
-from node.storage.key_file import read_key
+from node.storage.key_file import held
+from node.storage.locks import InUse
 from node.system.addresses import split_endpoint
-from node.system.errors import ConfigError, UserError, one_line, reason
+from node.system.errors import UserError, reason
 from node.system.streams import KERNEL
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.crypto.node_key import NodeKey
@@ -58,19 +59,14 @@ async def examine_folder(folder: Path, parameters: int) -> list[list[Examined]]:
 
     `parameters`: those of the model. Raises ConfigError for a folder without a swarm, or with a damaged one.
     """
-    swarm, key = read_swarm(folder), read_key(folder / KEY)
-    if key is None:
-        raise ConfigError(f"the key file {one_line(str(folder / KEY))} is gone: put a copy of it back")
+    swarm, key = read_swarm(folder), own_key(folder)
     try:
-        lock = Lock(folder)
-    except UserError:
+        with held(key_file(folder), "node"):
+            relays = await _relays(swarm, key)
+            is_open = any(each.level != "problem" for each in relays)
+            return [relays, await _members(swarm, key, parameters) if is_open else []]
+    except InUse:
         return [await _relays(swarm, None), []]
-    try:
-        relays = await _relays(swarm, key)
-        is_open = any(each.level != "problem" for each in relays)
-        return [relays, await _members(swarm, key, parameters) if is_open else []]
-    finally:
-        lock.release()
 
 
 # -- relays ------------------------------------------------------------------------------------------------
