@@ -96,6 +96,11 @@ _ENTRIES = (
         "benchmarks.rates.benchmark:RATES",
     ),
     Entry(
+        "relay",
+        "a relay's CPU for a GB and for a frame, and its memory and pace while readers are stuck",
+        "benchmarks.relay.benchmark:RELAY",
+    ),
+    Entry(
         "rounds",
         "seconds and bytes of a round, by phase, with real peers on this machine",
         "benchmarks.rounds:ROUNDS",

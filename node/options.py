@@ -42,6 +42,7 @@ from node.system.errors import ConfigError, shown
 from node.task.dialect import cells_table
 from node.task.load import built_in_tasks, load_changed_task
 from node.task.sections import BLANK_PERSON, Task
+from protocol.invitation.roster import Roster
 from protocol.wire.limits import MAX_CHARGES, MAX_MEMBERS
 from protocol.wire.messages import ChargeCount
 
@@ -250,8 +251,9 @@ class NodeOptions:
     )
     wait_s: float = option(
         "how long to wait for the others before the first group, at least; meanwhile no round is spent, "
-        "and the node says who is missing. If none came, it ends with exit status 1. With 0 each round "
-        "waits for aggregation.group_timeout_s, and then the node goes on with its own update. Default: "
+        "and the node says who is missing. If none came, it ends with exit status 1. With forever it waits "
+        "so for each later group, too. With 0 each round waits for aggregation.group_timeout_s, and then "
+        "the node goes on with its own update. Default: "
         "%(default)s",
         seconds_or("forever", math.inf, 0, 30 * 24 * 3600),
         name="wait",
@@ -321,8 +323,15 @@ class NodeOptions:
     )
     config: str | None = config_option(ENVIRONMENT)
     debug: bool = switch("log dropped messages, and tracebacks of errors. Default: no")
+    swarm: Roster | None = None
+    """The signed list of a swarm by invitation: its members are reached by its relays; None: by `peers`."""
     privacy_note: str = ""
     """A line about privacy that was switched off on a task made for it."""
+
+    @property
+    def roster(self) -> bytes | None:
+        """The digest of the signed list of members, in a swarm by invitation; None: there is no list."""
+        return None if self.swarm is None else self.swarm.digest
 
     @property
     def tracker(self) -> str | None:

@@ -397,11 +397,12 @@ class TakenIn:
 class Fatal:
     """This node cannot take part as it is configured: one line that says why.
 
-    `parameters`: the other side's canonical parameters if they differ; else empty.
+    `parameters`: the other side's canonical parameters if they differ; else empty. `who`: its endpoint.
     """
 
     text: str
     parameters: str = ""
+    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from protocol import actions
 from protocol.aggregation.additive import machine as additive
 from protocol.aggregation.masked import machine as masked
 from protocol.aggregation.masked import release, rounds, view_change
+from protocol.invitation import inviter, joiner
 from protocol.relay import rooms as relay_rooms
 from protocol.relay import stream as relay_stream
 from protocol.swarm import phases as swarm_phases
@@ -104,6 +105,11 @@ MACHINES = (
         "Catching up",
         ("swarm.recovery.catch_up", "swarm.recovery.fetch"),
         (("Steps of a fetch", catch_up.STEPS),),
+    ),
+    Machine(
+        "An invitation",
+        ("invitation.messages", "invitation.inviter", "invitation.joiner"),
+        (("Steps of an inviter", inviter.STEPS), ("Steps of a joiner", joiner.STEPS)),
     ),
     Machine(
         "Streams by a relay",

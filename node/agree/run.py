@@ -268,7 +268,7 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
         folder=partial(AgreementFolder, card=Card({}, None, (), ()), disk=system.disk),
         plan=Plan(
             task=options.task,
-            parameters=_parameters(task, len(sums), bound),
+            parameters=_parameters(task, len(sums), bound, options.roster),
             accuracy_of="agreement",
             rounds=1,
             sums=1,
@@ -367,10 +367,13 @@ def _schema_of(task: Task) -> Schema:
     return schema
 
 
-def _parameters(task: Task, size: int, bound: float) -> str:
-    """Returns what all peers of an agreement must share: the whole task with its [agreement] section."""
+def _parameters(task: Task, size: int, bound: float, roster: bytes | None) -> str:
+    """Returns what all peers of an agreement must share: the whole task with its [agreement] section.
+
+    `roster`: as `canonical_parameters` takes it.
+    """
     whole = replace(task, aggregation=replace(task.aggregation, dropouts=0))
-    agreed_on = json.loads(canonical_parameters(whole, [("sums", (size,))], bound))
+    agreed_on = json.loads(canonical_parameters(whole, [("sums", (size,))], bound, roster=roster))
     agreed_on["agreement"] = shared_values(task.agreement)
     for name, usual in (("leave_out_missing", False), ("classes", ())):  # as before there were such keys
         if agreed_on["agreement"][name] == usual:

@@ -54,8 +54,8 @@ class Peer:
             that the run closes. None: the one of `peers` that can be bound here.
         shard: (i, n) takes part i of n, from 0, of the task's own data, or of rows in memory.
         rounds: how many agreed sums the run has. None: the task's train.rounds.
-        wait: how long to wait for the others before the first group, in whole seconds, or "forever"; no round
-            is spent meanwhile. 0: as long as before any other group.
+        wait: how long to wait for the others before the first group, in whole seconds, or "forever", which
+            holds for every group; no round is spent meanwhile. 0: as long as before any other group.
         out: the folder of the run. None: runs/<task>-<first digits of the key>.
         key: the file of the private key. None: node.key in `out`.
         allow: a file of public keys; the node learns only with these.

@@ -31,9 +31,10 @@ from node.cli.logs import Log
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Split
-from node.net.listening import endpoint_of, listen, listen_where_possible
+from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
+from node.net.relay.streams import RelayedStreams
 from node.net.routes import answers
-from node.net.tls import make_tls, protection, url
+from node.net.tls import by_relay, make_tls, protection, url
 from node.observe.access import Access, access_of, kept_token
 from node.observe.choose import choose_output
 from node.observe.health import health, missing_of
@@ -89,6 +90,7 @@ from node.training.trainer import Learner
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.participant import SessionTimeouts
 from protocol.crypto.node_key import NodeKey
+from protocol.invitation.roster import Roster
 from protocol.quorum.electorate import Electorate, of_names
 from protocol.swarm.node import Node
 from protocol.swarm.node_state import (
@@ -99,6 +101,7 @@ from protocol.swarm.node_state import (
     SharedTask,
     Timeouts,
 )
+from protocol.wire.endpoints import of_key
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.signing import parameters_hash
@@ -265,7 +268,12 @@ def prepared_on(
         plan=Plan(
             task=task,
             parameters=canonical_parameters(
-                task, named, learning.bound, trainer.digests(loaded_names(task.model)), learning.computed
+                task,
+                named,
+                learning.bound,
+                trainer.digests(loaded_names(task.model)),
+                learning.computed,
+                options.roster,
             ),
             accuracy_of=dataset.accuracy_name,
             rounds=rounds,
@@ -294,8 +302,8 @@ def _unread(options: NodeOptions) -> tuple[str, ...]:
 
 
 def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
-    if options.listen is not None:
-        return listen(options.listen)
+    if options.listen is not None or options.swarm is not None:
+        return listen(options.listen or DEFAULT)
     listener = listen_where_possible(options.peers, key.public)
     others = [peer.endpoint for peer in options.peers] + ([options.tracker] if options.tracker else [])
     far = next((endpoint for endpoint in others if not is_loopback(endpoint)), None)
@@ -305,6 +313,11 @@ def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
             f"{far} is another machine: say where it can reach this node with --listen HOST:PORT"
         )
     return listener
+
+
+def _reached_at(options: NodeOptions, key: NodeKey, listener: BoundAddress) -> str:
+    """Returns where others reach this node: where it listens, or by its key."""
+    return endpoint_of(listener, options.listen) if options.swarm is None else of_key(key.public)
 
 
 def _pins(options: NodeOptions, tracker: KnownTracker) -> dict[str, Key]:
@@ -349,6 +362,7 @@ def _settings(
             group_s=section.group_timeout_s,
             session=SessionTimeouts(section.shares_timeout_s, section.sums_timeout_s, section.least_rate),
             wait_s=options.wait_s,
+            wait_each_s=options.wait_s if isinf(options.wait_s) else 0.0,
         ),
         quorum=QuorumRules(
             electorate=_first_electorate(options, endpoint),
@@ -387,7 +401,7 @@ def _opened_in(
     observer: Observer,
 ) -> Iterator[Life]:
     options, learning, out = prepared.options, prepared.learning, lock.folder
-    endpoint, section = endpoint_of(listener, options.listen), options.task.aggregation
+    endpoint, section = _reached_at(options, key, listener), options.task.aggregation
     sums = withstands(section, _expected(options, endpoint), options.task.privacy.honest)
     check_length(section, sums.members, learning.offered)
     state = _open_state(prepared, key, out, key_file)
@@ -397,8 +411,11 @@ def _opened_in(
         if given is not None:  # books what the key has spent, on the word of its owner
             now_ms = int(prepared.system.clock.wall() * 1000)
             warning = count_as_spent(state, learning.mechanism, given, now_ms)
-        bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
-        access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN, prepared.system))
+        bound = endpoint_of(listener, None)
+        page = endpoint if options.swarm is None else bound
+        access = access_of(
+            page, bound, url(options.tls, page), lambda: kept_token(out / PAGE_TOKEN, prepared.system)
+        )
         registry = new_registry()
         journal = Journal(SteadyClock(prepared.system.clock).now)
         owner = Observers((journal, observer, LogObserver(Log("node"))))
@@ -411,7 +428,8 @@ def _opened_in(
                 if text is not None:
                     observers.handle(Warned(text))
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
-            yield partial(_live, prepared, sums, key, endpoint, state, out, listener, watched)
+            life = _live if options.swarm is None else partial(_live_by_relay, options.swarm)
+            yield partial(life, prepared, sums, key, endpoint, state, out, listener, watched)
     finally:
         if state.offers:
             lock.keep()
@@ -455,7 +473,7 @@ def _introduction(
         "task": f"{task.task.name}, {about.what}{resumed}",
         "data": about.data,
         "may join": who,
-        "links": protection(options.tls, endpoint),
+        "links": _links(options, endpoint),
         "sums": at_least + sums.text,
         **introduction(prepared.learning.mechanism, state.ledger),
         "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
@@ -468,12 +486,18 @@ def _introduction(
     }
 
 
+def _links(options: NodeOptions, endpoint: str) -> str:
+    """Returns what leads to the others, and what protects it."""
+    return protection(options.tls, endpoint) if options.swarm is None else by_relay(options.swarm.relays)
+
+
 def _wait_words(options: NodeOptions) -> dict[str, str]:
     """Returns the line about --wait; none if the first group is waited for as long as any other."""
     if options.wait_s <= options.task.aggregation.group_timeout_s:
         return {}
-    longest = "as long as it takes" if isinf(options.wait_s) else f"up to {options.wait_s:g} s"
-    return {"wait": f"{longest} for the first group; no round is spent meanwhile"}
+    until = f"up to {options.wait_s:g} s for the first group"
+    until = "as long as it takes for each group" if isinf(options.wait_s) else until
+    return {"wait": f"{until}; no round is spent meanwhile"}
 
 
 def _gone_words(state: State) -> dict[str, str]:
@@ -484,6 +508,37 @@ def _gone_words(state: State) -> dict[str, str]:
     endpoints = endpoints_of(groups)
     names = ", ".join(elector_name(elector, endpoints) for elector in sorted(state.gone))
     return {"gone for good": f"{names}, declared by this owner; --gone none of node.rejoin withdraws it"}
+
+
+async def _live_by_relay(
+    swarm: Roster,
+    prepared: Prepared,
+    sums: Withstands,
+    key: NodeKey,
+    endpoint: str,
+    state: State,
+    out: Path,
+    listener: BoundAddress,
+    watched: Watched,
+    live: Live,
+    linger_s: float,
+) -> int:
+    """Does what `_live` does, with streams to the members of a list by its relays."""
+    system = prepared.system
+    streams = RelayedStreams(
+        key,
+        swarm.admission,
+        swarm.relays,
+        system.streams,
+        system.entropy,
+        warn=lambda text: watched.observers.handle(Warned(text)),
+    )
+    await streams.start()
+    try:
+        there = replace(prepared, system=replace(system, streams=streams))
+        return await _live(there, sums, key, endpoint, state, out, listener, watched, live, linger_s)
+    finally:
+        await streams.close()
 
 
 async def _live(

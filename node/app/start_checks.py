@@ -16,6 +16,7 @@ from node.storage.key_file import read_key
 from node.storage.nicknames import Nicknames, read_nicknames
 from node.system.errors import ConfigError
 from protocol.crypto.node_key import NodeKey
+from protocol.wire.endpoints import key_of
 
 
 def check_start(options: NodeOptions) -> None:
@@ -26,7 +27,8 @@ def check_start(options: NodeOptions) -> None:
 
 def check_others(options: NodeOptions) -> None:
     """Raises ConfigError if the host name of a peer or tracker does not resolve, or if peers are too few."""
-    check_names("--peers", (peer.endpoint for peer in options.peers))
+    hosts = (peer.endpoint for peer in options.peers if key_of(peer.endpoint) is None)
+    check_names("--peers", hosts)
     plan, members = options.task.step_plan, len(named_members(options))
     # Peers who share the noise; a tracker may introduce any number of them.
     if plan is not None and options.tracker is None and members < plan.honest + 1:
@@ -55,8 +57,11 @@ def allowed(options: NodeOptions) -> frozenset[bytes] | None:
 
 
 def nicknames(options: NodeOptions) -> Nicknames:
-    """Returns the owner's names of keys. Raises ConfigError if the file cannot be read."""
-    return Nicknames() if options.names is None else read_nicknames(options.names)
+    """Returns the names of keys: the owner's, or those of the swarm's list. Raises ConfigError."""
+    if options.names is not None:
+        return read_nicknames(options.names)
+    listed = () if options.swarm is None else options.swarm.members
+    return Nicknames({member.key: member.name for member in listed})
 
 
 def key_path(options: NodeOptions) -> Path | None:

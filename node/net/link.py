@@ -60,6 +60,8 @@ REOPEN_S = 1.0
 REOPENINGS = 3
 """A link that breaks this many times in a row, each within REOPEN_S of opening, ends."""
 
+NO_WAY = "no way there: a relay or a proxy refuses connections"
+
 FULL = "queue to a peer is full"
 EVICTED = "a link was closed for want of room before they were sent"
 ODD = "a link ended by how bulk was answered"
@@ -260,13 +262,14 @@ class Link:
         try:
             await self._work()
         except Exception as error:  # noqa: BLE001 - any error ends the link, and the machine learns of it
+            why = _why(error, self._endpoint)
             self._over()
             if isinstance(error, _OddAnswer | _Lost):
                 self._drop(ODD if isinstance(error, _OddAnswer) else str(error), 1)
             elif not isinstance(error, TimeoutError | ClientError | OSError):
                 self._drop(FAULT, 1)
-                log.warning("link-ended", endpoint=self._endpoint, why=_why(error))
-            await self._hub.lost(self._endpoint, _why(error))
+                log.warning("link-ended", endpoint=self._endpoint, why=why)
+            await self._hub.lost(self._endpoint, why)
         finally:
             self._over()
             self._bulk_client.close()
@@ -520,14 +523,17 @@ class _Reply:
         self._link.put(messages, bulk=False)
 
 
-def _why(error: BaseException) -> str:
-    """Returns why a link is down, in the system's words where it has some."""
+def _why(error: BaseException, endpoint: str) -> str:
+    """Returns why a link is down, in the system's words where it has some.
+
+    Whoever refuses a connection on the way to an endpoint that stands for a key, it is not the peer.
+    """
     if isinstance(error, asyncio.TimeoutError):
         return "does not answer in time"
     cause = getattr(error, "os_error", None) or error
     number = getattr(cause, "errno", None)
     if number == errno.ECONNREFUSED:
-        return NOBODY_LISTENS
+        return NOBODY_LISTENS if key_of(endpoint) is None else NO_WAY
     if isinstance(number, int) and number > 0:
         return os.strerror(number).lower()
     if isinstance(error, ClientError | OSError):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,16 +26,17 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from node.cli.options import option
-from node.system.addresses import is_loopback
+from node.system.addresses import is_loopback, split_endpoint
 from protocol.crypto.node_key import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
 from protocol.errors import RemoteProtocolError
+from protocol.relay.admission import Relay
 from protocol.swarm.meeting.discovery import OTHER_KEY, UNDER_TLS, WITHOUT_TLS
 from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
 VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
 """The extension's OID, in an arc that needs no registration (ITU-T X.667): a random number of 128 bits."""
-CHOICES = ("auto", "on", "off")
+AUTO, ON, OFF = CHOICES = ("auto", "on", "off")
 _LABEL = b"tls"
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "murmuration node")])
 _LIFE = datetime.timedelta(days=3650)
@@ -46,13 +47,16 @@ class WrongPeer(ConnectionError):
     """The peer that answers does not hold the expected key."""
 
 
-def tls_option() -> Any:
-    """Returns the field of --tls, for the options of a node, a tracker or an examination."""
+def tls_option(besides: str = "") -> Any:
+    """Returns the field of --tls, for the options of a node, a tracker or an examination.
+
+    `besides`: what else the default depends on.
+    """
     return option(
         "whether links use TLS 1.3; auto: unless the address is reachable from this machine only. All "
-        "peers of a swarm, and its tracker, need the same choice. Default: %(default)s",
+        f"peers of a swarm, and its tracker, need the same choice. Default: %(default)s{besides}",
         choices=CHOICES,
-        default="auto",
+        default=AUTO,
     )
 
 
@@ -62,7 +66,7 @@ def covers(choice: str, endpoint: str) -> bool:
     This depends only on the address that is dialled, so both ends of a link come to the same answer. Links to
     a key always do: a relay is between.
     """
-    is_open = choice == "off" or (choice == "auto" and is_loopback(endpoint))
+    is_open = choice == OFF or (choice == AUTO and is_loopback(endpoint))
     return not is_open or key_of(endpoint) is not None
 
 
@@ -81,6 +85,12 @@ def protection(choice: str, endpoint: str) -> str:
         "WITHOUT TLS: messages are signed and shares sealed, but anyone who reads the network sees who talks "
         "to whom, the models that nodes fetch, and this node's page"
     )
+
+
+def by_relay(relays: Iterable[Relay]) -> str:
+    """Describes what leads to the members of a swarm by invitation."""
+    hosts = " or ".join(split_endpoint(relay.endpoint)[0] for relay in relays)
+    return f"by the relay {hosts}, which sees who talks to whom, and nothing else"
 
 
 def not_met(under_tls: bool) -> str:

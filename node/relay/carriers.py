@@ -30,6 +30,8 @@ from protocol.wire.handshake import RELAY
 from protocol.wire.ids import Key
 
 ROUTE = "/v1/relay"
+AHEAD_BYTES = 64 * 1024
+"""What may wait in a carrier's transport: a frame, so that the next ones wait in the switch, in turn."""
 REPLACED = "a carrier that a newer one of its member replaced"
 NO_FRAME = "a carrier with a message that is no frame: closed"
 
@@ -73,6 +75,8 @@ class Carriers:
         ws, guest = new_websocket(MAX_FRAME_BYTES), request.app[DOORS].guest_of(request)
         guest.link()
         await ws.prepare(request)
+        if request.transport is not None:
+            request.transport.set_write_buffer_limits(high=AHEAD_BYTES)
         try:
             async with asyncio.timeout(PROVE_S):
                 key = await welcome(ws, self._key, self._system.entropy, RELAY)

@@ -29,7 +29,7 @@ from node.runtime.contributions.loss_gate import make_loss_gate
 from node.runtime.contributions.weighting import WRONG_WEIGHTS
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.meter import Meter
-from node.runtime.notices import Notices, fatal_text
+from node.runtime.notices import Notices
 from node.runtime.plan import Plan
 from node.runtime.privacy.group_guarantees import Withstands, withstands
 from node.runtime.privacy.spent_before import behind_text
@@ -180,8 +180,8 @@ class Engine:
         self._had_a_swarm = state.base.generation > 0
         self._given_up: End | None = None
         """Why this node ends though its run is not over and nobody told it to end."""
-        self._alone_after = state.round
-        """This node's own round in which it took its base, or the last one before this start."""
+        self._rounds_alone = 0
+        """How many rounds in a row have ended without a base; -1: a base came in the running one."""
         self._first_round = state.round + 1
         self._meter = Meter(self.transport.counts, system.clock)
         self.inspector = Inspector(
@@ -352,7 +352,7 @@ class Engine:
 
     def _alone(self, outcome: Completed | Failed) -> int:
         """Returns how many rounds alone in a row have ended with this outcome; 0 if a base came in it."""
-        return max(0, outcome.round - self._alone_after) if isinstance(outcome, Failed) else 0
+        return max(0, self._rounds_alone) if isinstance(outcome, Failed) else 0
 
     def _ending(self, outcome: Completed | Failed, swarm: SwarmFigure | None = None) -> Ended:
         """Returns the ending to store with what the sum changes; called once for each sum."""
@@ -449,7 +449,7 @@ class Engine:
             case WrongTracker(endpoint, text):
                 raise ConfigError(self._tracker.changed(endpoint, text))
             case Fatal():
-                raise ConfigError(fatal_text(action, self._plan.parameters))
+                raise ConfigError(self._notices.of_fatal(action))
             case Closed():
                 self._closed.set()
         return []
@@ -550,7 +550,7 @@ class Engine:
         """`round`: the ending of the round that made the base, or only the last round's number."""
         durable = self._plan.report_every is None or kept is None
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line, durable)
-        self._alone_after = round.own if isinstance(round, Ended) else round + 1
+        self._rounds_alone = 0 if isinstance(round, Ended) else -1
         if not isinstance(why, Adopted) and why.without:
             self._warn(without_text(base.generation, names_of(why.without, self._plan.nicknames)))
         match why:
@@ -566,6 +566,7 @@ class Engine:
         return self._node.adopted(base, self._shell.clock.now())
 
     async def _fall_back(self, failed: Failed) -> None:
+        self._rounds_alone += 1
         await asyncio.to_thread(self._state.fell_back, self._ending(failed))
         self._settle(failed)
 

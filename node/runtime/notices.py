@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from node.runtime.clocks import THIS_MACHINE, ClockNotices
 from node.runtime.record.events import Noticed
 from node.runtime.waiting import absent, waiting_text, who
 from node.storage.nicknames import Nicknames
-from node.task.parameters import describe_difference
+from node.task.parameters import describe_difference, describe_lists
 from protocol.actions import Fatal, Fault, News, Note, Notice, Strike, TakenIn, Waiting
 from protocol.swarm.inspection import Picture
 from protocol.swarm.lateness import Late, Slow
 from protocol.swarm.votes.obstacle import Obstacle, Stage
+from protocol.wire.endpoints import key_of
 from protocol.wire.messages import Key, Parting
 
 MAX_BLAMING = 3
@@ -61,7 +63,9 @@ class Notices:
             case Notice():
                 is_of_key = action.kind in (Note.JOINED, Note.LEFT)
                 name = self._nicknames.of(action.text) if is_of_key else ""
-                told = Noticed(action, notice_text(action, self._parameters, name), name)
+                called = self._called_at(action.who)
+                text = notice_text(replace(action, who=called), self._parameters, name)
+                told = Noticed(action, text, name)
                 return [] if self._is_told(action) else [told]
             case Strike(key):
                 return [self._of_peer(key, strike_words(action))]
@@ -124,6 +128,18 @@ class Notices:
     def _called(self, key: Key) -> str:
         return self._nicknames.names.get(key) or self._named(key)
 
+    def _called_at(self, endpoint: str) -> str:
+        """Returns the owner's name of the key for which an endpoint stands; else the endpoint."""
+        return self._nicknames.names.get(key_of(endpoint) or b"", endpoint)
+
+    def of_fatal(self, fatal: Fatal) -> str:
+        """The line for a node that cannot take part."""
+        if not fatal.parameters:
+            return fatal.text
+        others = describe_lists(self._called_at(fatal.who), self._parameters, fatal.parameters)
+        difference = describe_difference(self._parameters, fatal.parameters)
+        return others or f"{fatal.text}: {difference}; make them equal"
+
     def _key_of(self, found: Obstacle | None) -> tuple[str, Stage] | None:
         return None if found is None else (who(found, self._nicknames), found.stage)
 
@@ -165,7 +181,7 @@ def _of_swarm(kind: Note, text: str) -> Noticed:
 def notice_text(notice: Notice, parameters: str, name: str = "") -> str:
     """Returns a notice in words. `parameters` are this node's own; `name` is its owner's of a key in it."""
     who, text = notice.who, notice.text
-    key = name or f"key {text}"
+    key = name if name not in ("", who) else f"key {text}"
     match notice.kind:
         case Note.JOINED:
             return f"{who} is here ({key})"
@@ -190,7 +206,8 @@ def notice_text(notice: Notice, parameters: str, name: str = "") -> str:
                 "is a new one; what this node says from now on counts as later"
             )
         case Note.OTHER_SWARM:
-            return f"{who} is in another swarm: {describe_difference(parameters, text)}"
+            others = describe_lists(who, parameters, text)
+            return others or f"{who} is in another swarm: {describe_difference(parameters, text)}"
         case _:
             return text
 
@@ -208,10 +225,3 @@ def parting_words(parting: Parting | None) -> str:
             return "its training diverged, to a loss or an update that is not finite"
         case Parting.FAILED:
             return "it cannot go on"
-
-
-def fatal_text(fatal: Fatal, parameters: str) -> str:
-    """Returns the line for a node that cannot take part."""
-    if not fatal.parameters:
-        return fatal.text
-    return f"{fatal.text}: {describe_difference(parameters, fatal.parameters)}; make them equal"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
@@ -24,6 +25,9 @@ _UNSET = (
     ("privacy", "rows_per_person", None),
 )
 _SOURCE = '"window_source":'
+_ROSTER = "roster"
+_DIGITS = re.compile(r"[0-9a-f]{64}")
+_SHOWN_DIGITS = 4
 _MOST_DIFFERENCES = 3
 _LISTS = ("shapes", "data.schema.columns")  # lists that are compared item by item
 _LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
@@ -35,12 +39,14 @@ def canonical_parameters(
     bound: float | None,
     digests: Mapping[str, str] = NOTHING_FIXED,
     computed: Mapping[str, float] = NOTHING_FIXED,
+    roster: bytes | None = None,
 ) -> str:
     """Returns canonical JSON of all values that must be equal in a swarm: sorted keys, no spaces, ASCII.
 
     `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is the limit of
     an offer's coordinates, None if it has none; `digests` are those of initial tensors that must be equal;
-    `computed` are values that the mechanism computed from `[privacy]`. The JSON
+    `computed` are values that the mechanism computed from `[privacy]`; `roster` is the digest of the members'
+    list in a swarm made by invitation, so that nodes with different lists do not meet. The JSON
     leaves out what a node may choose for itself (its data, its timeouts) and the agreement on scales, which
     is over.
     """
@@ -68,6 +74,8 @@ def canonical_parameters(
     if not task.counts_with_noise:  # likewise
         del agreed["privacy"]["metric_share"]
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
+    if roster is not None:
+        agreed[_ROSTER] = roster.hex()
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -100,6 +108,29 @@ def describe_difference(mine: str, theirs: str) -> str:
         told.append(f"{_clipped(name)} is {ours} here and {its} there")
     more = len(differing) - len(told)
     return "; ".join(told) + (f"; and {more} more" if more else "")
+
+
+def describe_lists(who: str, mine: str, theirs: str) -> str:
+    """Returns the line about a peer, `who`, with another list of members; empty if the lists are the same.
+
+    Both texts are as those of `describe_difference`.
+    """
+    try:
+        here, there = _list_of(json.loads(mine)), _list_of(_parsed(theirs))
+    except (ValueError, RecursionError):
+        return ""
+    if here == there:
+        return ""
+    runs = f"with the list {there}" if there else "without a list"
+    return f"another list: {who} runs {runs}, you {f'with {here}' if here else 'without one'}"
+
+
+def _list_of(parameters: Mapping[str, Any]) -> str:
+    """Returns the first digits of the list's digest; empty if there is no list, or no digest of one."""
+    digits = parameters.get(_ROSTER)
+    if not isinstance(digits, str) or not _DIGITS.fullmatch(digits):
+        return ""
+    return f"{digits[:_SHOWN_DIGITS]}…"
 
 
 def _parsed(theirs: str) -> dict[str, Any]:

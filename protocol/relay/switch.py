@@ -44,7 +44,7 @@ class SwitchLimits:
     pair_bytes: int = MIB + 128 * 1024
     """What waits from one member for one carrier: a stream's window, and its frames' heads."""
     carrier_bytes: int = 16 * MIB
-    all_bytes: int = 192 * MIB
+    all_bytes: int = 128 * MIB
     """With it a relay's process stays below 300 MB."""
     bytes_per_s: int = 25_000_000
     burst_bytes: int = 64_000_000

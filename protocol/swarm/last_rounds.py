@@ -7,7 +7,8 @@ others agreed on, and its round fails.
 `Follower`: a node whose privacy budget is spent offers nothing and adopts the bases that others make. Such
 a round is the phase `following` of protocol.swarm.phases. Invariants:
 - a node that has begun to follow follows for good, even after a restart, offers nothing and announces it;
-- every round ends, at T_group at the latest, unless no base can come without peers of another version.
+- every round ends, at T_group at the latest, unless no base can come without peers of another version, or
+  its owner has every offer wait for longer.
 
 `Closing`: after its last round a node serves what it holds until the others have it, too. These are the
 phases `closing` and `closed` of protocol.swarm.phases.
@@ -15,11 +16,14 @@ phases `closing` and `closed` of protocol.swarm.phases.
 
 from __future__ import annotations
 
+import math
+
 from protocol.actions import Reason
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.recovery.fetch import PATIENCE_S
+from protocol.wire.endpoints import key_of
 
 LINGER_S = 10.0
 
@@ -67,13 +71,15 @@ class SwarmEnd:
     def is_deserted(self) -> bool:
         """Whether no peer was heard since this start, and every greeted endpoint refuses connections.
 
-        A tracker that answers does not count as a peer: it stays when a swarm has ended.
+        A tracker that answers does not count as a peer: it stays when a swarm has ended. An endpoint that
+        stands for a key refuses nothing: a peer that is away may come, and a relay that refuses is no peer.
         """
         if any(member.live for member in self._discovery.members.every):
             return False
         tracker = self._settings.contacts.tracker if self._discovery.tracker_key else None
-        named = [greeting for end, greeting in self._discovery.greetings.items() if end != tracker]
-        return bool(named or tracker) and all(greeting.is_refused for greeting in named)
+        named = {end: greeting for end, greeting in self._discovery.greetings.items() if end != tracker}
+        refused = (greeting.is_refused and key_of(end) is None for end, greeting in named.items())
+        return bool(named or tracker) and all(refused)
 
 
 class Follower:
@@ -88,18 +94,25 @@ class Follower:
         """Whether this node has fetched a base since its last round ended."""
         self.deadline: float | None = None
         """The end of T_group of the running round (Unix s); None between two rounds."""
+        self._waits_until = -math.inf
+        """Until when the owner has this node wait, as if it offered (Unix s)."""
 
     def begin(self, now: float) -> None:
         """Begin a round; from the first one on, this node follows. A base since the last one ends it."""
         self._state.following = True
         self.deadline = now + self._settings.timeouts.group_s
+        self._waits_until = now + self._settings.timeouts.wait_each_s
 
     def is_overdue(self, now: float) -> bool:
         """Whether the running round's T_group is over."""
         return self.deadline is not None and now >= self.deadline
 
+    def is_patient(self, now: float) -> bool:
+        """Whether the owner has this node wait for a base still."""
+        return now < self._waits_until
+
     def waits_on(self, now: float) -> None:
-        """No base can come without peers of another version: another T_group begins."""
+        """No base can come without others, for which this node waits: another T_group begins."""
         self.deadline = now + self._settings.timeouts.group_s
 
     def adopted(self, is_own: bool) -> None:

@@ -777,10 +777,11 @@ class Node:
         return self._voting.refused(failed.sid)
 
     def _waits_again(self, failed: Failed, now: float) -> bool:
-        """Whether the offer waits for another group: a session that ended before it began spent nothing."""
-        if failed.reason is not Reason.JOINS_TIMEOUT or not self._seeker.again(now):
+        """Whether the offer waits for another group, because the session that failed has not spent it."""
+        if not self._seeker.again(failed.reason, now):
             return False
         self._course.step(Event.NOT_BEGUN)
+        self._state.round += 1  # its announcements show that no vote of it comes in this session
         self._runs.end()
         self._blame(self._machine, failed, now)
         self._machine = None
@@ -853,7 +854,7 @@ class Node:
 
     def _followed(self, now: float) -> list[Action]:
         """End a round without an offer, if it is over, and announce the new state."""
-        if self._follower.is_overdue(now) and self._mixed.needed(now):
+        if self._follower.is_overdue(now) and (self._follower.is_patient(now) or self._mixed.needed(now)):
             self._follower.waits_on(now)
         expecting = self._storing or self._catch_up.expecting or self._discovery.joining
         reason = self._follower.end(expecting, now)

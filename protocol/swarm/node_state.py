@@ -15,6 +15,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import BY_SIZE, Ballot, Electorate, strong_ballot
 from protocol.quorum.lineage import FIRST, Line
 from protocol.wire import signing
+from protocol.wire.endpoints import key_of, of_key
 from protocol.wire.ids import NO_SID
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Announce, Base, ChargeCount, Charged, Group, Key, Sid
@@ -99,12 +100,14 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """T_group, and the caps of a session's halves; how long the first offer waits for a group at least."""
+    """T_group, and the caps of a session's halves; how long an offer waits for a group at least."""
 
     group_s: float
     session: SessionTimeouts
     wait_s: float = 0.0
     """For the first offer of each start; infinite: for ever."""
+    wait_each_s: float = 0.0
+    """For every offer, from its begin on; infinite: a missing quorum never ends a round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,15 @@ class Settings:
         takes_s = transfer_s(additive_bytes(self.aggregation.summed, members), session.least_rate)
         return max(session.shares_s, session.sums_s) + takes_s
 
+    def may_be_at(self, key: Key, endpoint: str) -> bool:
+        """Whether a node with this key may announce this endpoint.
+
+        An endpoint that stands for a key is announced by this key alone. If this node's own one does, all
+        others' must, too: so nobody makes it dial the address of a machine.
+        """
+        is_by_key = any(key_of(end) is not None for end in (self.endpoint, endpoint))
+        return not is_by_key or endpoint == of_key(key)
+
     def allows(self, key: Key) -> bool:
         """Whether this key may take part."""
         allow = self.contacts.allow
@@ -158,8 +170,9 @@ class NodeState:
 
     All parts of a node read it; one class writes each field (tests/unit/protocol/test_state_owners.py).
 
-    `round`: how many rounds it has ended, with others or alone. It is this node's own count: nobody else's
-    message changes it, and no other node compares it with anything but an earlier value of it.
+    `round`: how many rounds it has ended, with others or alone, and sessions that it has left without
+    spending its offer. It is this node's own count: nobody else's message changes it, and no other node
+    compares it with anything but an earlier value of it.
 
     `line`: the line of its base. `votes`: its open votes. `gone`: the electors of this anchor that its owner
     declares gone for good. `run`: the run of steps that it is in, by the sid of its first step.

@@ -56,7 +56,7 @@ STEPS: Table[Phase, Event] = {
         Phase.IDLE, "Completed, and the new base is stored; or Failed, and Hello to all"
     ),
     (Phase.RUNNING, Event.NOT_BEGUN): Step(
-        Phase.SEEKING, "nothing was spent: the offer waits for another group, twice at most; Hello to all"
+        Phase.SEEKING, "nothing was spent: the offer waits for another group, within its wait; Hello to all"
     ),
     (Phase.IDLE, Event.FOLLOW): Step(
         Phase.FOLLOWING, "nothing is offered, ever again; Hello to all, the first time"

@@ -18,7 +18,7 @@ def test_who_waits_for_ever_spends_no_round_until_the_last_one_comes(make_box):
             f"waiting for {late.endpoint}, who were named for the first model; a model takes at least 3 peers"
         )
         assert node.has_said(text)
-        assert node.has_said("wait: as long as it takes for the first group; no round is spent meanwhile")
+        assert node.has_said("wait: as long as it takes for each group; no round is spent meanwhile")
         assert node.records == []
     late.start()
     box.run_to_the_end()

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.page.server import Served, node_view, rounds, step_view, tracker_view
 from node.observe.journal import Remark
-from node.observe.views import NodeView
+from node.observe.views import NodeView, TrackerView
 from node.relay.relaying import CarriedMember, RelayView
 from node.runtime.record.own_figures import OwnBook, OwnFigures
 from node.storage.records import SwarmFigure
@@ -43,7 +43,20 @@ def of_rare_events() -> NodeView:
     return replace(NODE, history=rounds, accuracy_of="validation")
 
 
-SHOWN = {"node": NODE, "tracker": TRACKER, "steps": STEPS, "rare events": of_rare_events()}
+def of_a_relay() -> TrackerView:
+    """A tracker that carries for one member."""
+    member = CarriedMember(key="ab" * 8, swarm="cd" * 8, carriers=2, carried_bytes=72_000_000)
+    relay = RelayView((member,), 1, 1, 3, 72_000_000, 1200, 0, {"to a member that is away": 4})
+    return replace(TRACKER, relay=relay)
+
+
+SHOWN = {
+    "node": NODE,
+    "tracker": TRACKER,
+    "relay": of_a_relay(),
+    "steps": STEPS,
+    "rare events": of_rare_events(),
+}
 GRAVE = {"serious", "critical"}
 
 
@@ -281,14 +294,12 @@ def test_a_tracker_shows_who_is_here_and_nothing_that_comes_from_data(window: Wi
 
 
 def test_a_relay_shows_who_is_connected_and_how_much_it_carries(window: Window):
-    member = CarriedMember(key="ab" * 8, swarm="cd" * 8, carriers=2, carried_bytes=72_000_000)
-    relay = RelayView((member,), 1, 1, 3, 72_000_000, 1200, 0, {"to a member that is away": 4})
     with Served(TRACKER) as served:
         page = window.open(served.url)
         expect(page.locator("#relay")).to_be_hidden()
-        served.show(replace(TRACKER, relay=relay))
+        served.show(of_a_relay())
         expect(page.locator("#relay")).to_be_visible()
-        expect(page.locator("#relay-facts")).to_contain_text("72 MB")
+        expect(page.locator("#relay-facts")).to_contain_text("72.0 MB")
         expect(page.locator("#relay-facts")).to_contain_text("in 1,200 frames")
         expect(page.locator("#relay-members tr")).to_have_count(1)
         expect(page.locator("#relay-members tr").first).to_contain_text("abababab")

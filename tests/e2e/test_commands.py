@@ -1,4 +1,4 @@
-"""Every command in the first pages and the tutorial works, or is listed here with the reason to skip it."""
+"""Every command in the first pages works, or is listed here with the reason to skip it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.documents import Workshop, commands_of, task_in
 from tests.e2e.processes import ROOT
 
-DOCUMENTS = ["README.md", "docs/tutorial.md", "docs/tracker.md"]
+DOCUMENTS = ["README.md", "docs/open-ports.md", "docs/tracker.md"]
 NOT_RUN = {
     ("README.md", "make demo"): "installs; what it starts then, test_murmuration.py runs",
     ("README.md", "make test"): "runs this very test",
@@ -15,7 +15,10 @@ NOT_RUN = {
     ("README.md", ".venv/bin/python -m pip"): "installs; .ci/run does the same in a clean environment",
     ("README.md", ".venv/bin/python -m scenarios"): "test_murmuration.py runs it by the installed command",
     ("README.md", ".venv/bin/python -m pytest"): "runs this very test",
-    ("README.md", "python -m node.predict"): "the tutorial's is run, in the folder of a node that it shows",
+    (
+        "README.md",
+        "python -m node.predict",
+    ): "that of open-ports.md is run, in the folder of a node that it shows",
 }
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 from protocol.errors import RemoteProtocolError
+from protocol.invitation.messages import Standing
 from protocol.wire.masked_messages import Propose
 from protocol.wire.messages import Hello
 from scenarios.simulator.plans import random_plan
@@ -21,6 +22,7 @@ from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule, chaos
 from tests.simulation.test_masked_crashes import crash_everywhere
 from tests.simulation.test_masked_lies import LIAR, WrongMaskKey, truth
 from tests.tables import Taken, noted, tables
+from tests.unit.protocol.invitation import test_inviter_and_joiner
 from tests.unit.protocol.relay import test_rooms
 from tests.unit.protocol.swarm import test_node
 
@@ -80,6 +82,18 @@ def of_rooms() -> None:
     test_rooms.close(test_rooms.opened())
 
 
+def of_invitations() -> None:
+    """Brings invitations to each of their ends."""
+    meet = test_inviter_and_joiner
+    meet.test_an_answer_that_was_lost_is_told_again(Standing.CONFIRMED)
+    meet.test_the_closed_list_is_answered_and_the_answer_is_kept(Standing.DECLINED)
+    meet.test_whose_data_do_not_fit_says_nothing_else_and_may_come_again()
+    meet.test_three_wrong_codes_burn_it_for_the_right_one_too()
+    meet.test_who_accepts_after_the_list_was_closed_comes_too_late()
+    meet.test_the_second_user_of_a_code_is_told_and_so_is_the_inviter()
+    meet.test_an_acceptance_that_was_lost_is_made_again()
+
+
 CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
     "nodes": (
         of_nodes,
@@ -100,6 +114,7 @@ CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
             "aggregation.masked.view_change.STEPS",
         ),
     ),
+    "invitations": (of_invitations, ("invitation.inviter.STEPS", "invitation.joiner.STEPS")),
     "rooms": (of_rooms, ("relay.rooms.STEPS",)),
 }
 

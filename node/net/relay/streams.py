@@ -72,7 +72,6 @@ class RelayedStreams:
         entropy: Entropy = os.urandom,
         passes: tuple[Pass, ...] = (),
         warn: Callable[[str], None] = _quiet,
-        tls: str = "auto",
         bounds: Bounds = BOUNDS,
     ) -> None:
         """Nothing is opened yet. Create and use it in one event loop.
@@ -85,7 +84,6 @@ class RelayedStreams:
             entropy: returns random bytes.
             passes: of members who came later, to be shown to the relay.
             warn: shows the owner a line: why no relay can be reached, or that one carries no more.
-            tls: whether relays are asked by HTTPS, as of --tls; streams to keys run under TLS in any case.
             bounds: sizes and numbers of streams.
         """
         self._key = key
@@ -95,7 +93,6 @@ class RelayedStreams:
         self._entropy = entropy
         self._passes = passes
         self._warn = warn
-        self._tls = tls
         self._bounds = bounds
         self._process = int.from_bytes(entropy(_PROCESS_BYTES), "big")
         self._machine: ends.Streams | None = None
@@ -128,7 +125,7 @@ class RelayedStreams:
         keys = {*self._members.keys, *(each.key for each in self._passes)}
         count = len(self._relays)
         self._machine = ends.Streams(self._key.public, keys, count, base, loop.time(), self._bounds)
-        self._client = RelayClient(self._base, self._tls)
+        self._client = RelayClient(self._base)
         self._refused = loop.create_future()
         for number, relay in enumerate(self._relays):
             for kind in CarrierKind:

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from node.training.figures.metrics import class_name, probabilities
+
+if TYPE_CHECKING:
+    import torch
 
 MOST_CLASSES = 32
 """The most classes with figures: those with the most rows held back."""
@@ -85,7 +88,7 @@ def figures_by_class(
 
     None for numeric targets, and for outputs that are not finite.
     """
-    if targets.is_floating_point() or not torch.isfinite(outputs).all():
+    if targets.is_floating_point() or not outputs.isfinite().all():
         return None
     chances, labels = probabilities(outputs), targets.numpy()
     count = max(chances.shape[1], int(labels.max()) + 1)

@@ -6,14 +6,17 @@ Training does not use them, and they never leave a node; `swarm_metrics` has tho
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from node.system.errors import ConfigError
 from node.task.sections import TrainSection
 from node.training.figures.headline import Headline, headline_of_classes, headline_of_numbers
+
+if TYPE_CHECKING:
+    import torch  # a tracker has no use for it, and shows views that hold these figures
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -51,7 +54,7 @@ def measured(
 
     `unit`: the size of one unit of numeric targets in the unit that the owner's data has.
     """
-    if not torch.isfinite(outputs).all():
+    if not outputs.isfinite().all():
         return dict.fromkeys(names)
     if targets.is_floating_point():
         answers, wanted = outputs.reshape(targets.shape).double().numpy(), targets.double().numpy()
@@ -111,9 +114,9 @@ def chosen_labels(outputs: torch.Tensor) -> torch.Tensor:
 def probabilities(outputs: torch.Tensor) -> Array:
     """Returns probabilities (n, k) for logits (n, k), or (n, 2) for one logit per row."""
     if is_one_logit(outputs):
-        second = torch.sigmoid(outputs.reshape(-1).double())
-        return torch.stack([1 - second, second], 1).numpy()
-    return torch.softmax(outputs.double(), 1).numpy()
+        second = outputs.reshape(-1).double().sigmoid().numpy()
+        return np.stack([1 - second, second], 1)
+    return outputs.double().softmax(1).numpy()
 
 
 def accuracy(chances: Array, labels: Labels) -> float:

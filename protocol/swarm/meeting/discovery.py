@@ -331,6 +331,8 @@ class Discovery:
             return Note.NOT_ALLOWED, "this key was banned: it lied in a sum"
         if pinned is not None and pinned != announce.key:
             return Note.WRONG_PIN, f"key {announce.key.hex()} is not the one pinned for {announce.endpoint}"
+        if not self._settings.may_be_at(announce.key, announce.endpoint):
+            return Note.NOT_ALLOWED, f"key {announce.key.hex()} announces an endpoint that is not its own"
         if not self._settings.allows(announce.key):
             here = self._settings.endpoint
             return Note.NOT_ALLOWED, f"key {announce.key.hex()} is not on the allow-list of {here}"
@@ -369,6 +371,7 @@ class Discovery:
             key, mine = announce.key, self.members.get(announce.key)
             is_new = mine is None or mine.order < announce.order
             may_come = self._settings.allows(key) and key not in self._state.banned  # else dial no stranger
+            may_come = may_come and self._settings.may_be_at(key, announce.endpoint)
             if key == self._settings.key.public or not is_new or not may_come:
                 continue
             try:
@@ -474,7 +477,7 @@ class Discovery:
             return missed
         endpoint, refused = refusals[0]
         if refused.reason == OTHER_SWARM:
-            return [Fatal(f"{endpoint} runs another task or other parameters", refused.parameters)]
+            return [Fatal(f"{endpoint} runs another task or other parameters", refused.parameters, endpoint)]
         return [Fatal(f"{endpoint} refuses this node: {refused.reason}")]
 
     def _settled(self, now: float) -> bool:

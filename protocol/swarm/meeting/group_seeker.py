@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from protocol.actions import Reason
 from protocol.adaptive_timeouts import Pace
 from protocol.crypto.sealing import Ephemeral, check_public, derive
 from protocol.errors import RemoteProtocolError
@@ -37,6 +38,7 @@ TRAINS_LONGER = 2.0
 """For how many times as long as this node others may train, and meet it for certain."""
 MAX_TRIES = 64
 MAX_REGROUPED = 2
+"""How often an offer whose session never began seeks another group within one T_group."""
 
 
 class Phase(Enum):
@@ -313,8 +315,7 @@ class GroupSeeker:
             raise RemoteProtocolError("a GROUP without a READY")
         self._course.step(Event.GROUP)
         self._group_pace.observe(now - offer.wait.started)
-        self._patience.grouped()
-        offer.wait = replace(offer.wait, until=offer.wait.deadline)
+        offer.wait = replace(offer.wait, until=max(offer.wait.deadline, self._patience.grouped()))
         self.offer, self._in_session = None, offer
         return offer, offer.current.ephemeral
 
@@ -322,10 +323,18 @@ class GroupSeeker:
         """The session sends the offer, so it cannot come back: forget it."""
         self._in_session = None
 
-    def again(self, now: float) -> bool:
-        """Let an unspent offer wait for another group, within its T_group; False if it may not."""
+    def again(self, reason: Reason, now: float) -> bool:
+        """Let an unspent offer, whose session failed, wait for another group; False if it may not.
+
+        Within its T_group it may, twice, if the session never began. If its owner has it wait for longer, it
+        may until then. Before an offer is spent, nothing that was sent depends on it: not even its shares,
+        while its own sum is not sent.
+        """
         offer = self._in_session
-        if offer is None or offer.regrouped >= MAX_REGROUPED or now >= offer.wait.deadline:
+        if offer is None or now >= offer.wait.until:
+            return False
+        never_began = reason is Reason.JOINS_TIMEOUT and offer.regrouped < MAX_REGROUPED
+        if not never_began and offer.wait.until <= offer.wait.deadline:
             return False
         self._course.step(Event.OFFER)
         offer.regrouped += 1
@@ -393,6 +402,8 @@ class GroupSeeker:
         if current.ready not in group.readys:
             raise RemoteProtocolError("a GROUP without this node's current READY")
         check_group(group, current.ready)
+        if not all(self._settings.may_be_at(ready.key, ready.announce.endpoint) for ready in group.readys):
+            raise RemoteProtocolError("a GROUP with a member that announces an endpoint that is not its own")
         ballot = self._state.ballot(group, self._settings)
         if ballot is None and not (self._settings.quorum.weak and weak_allowed(group, known)):
             raise RemoteProtocolError(

@@ -1,11 +1,12 @@
 """How long a node has waited for its electors, and what follows: weak groups, then, if enabled, an amnesty.
 
-the first offer of a start --the owner's wait is over--> from now on, T_group ends a round (1)
+an offer --the owner's wait for its group is over-->     T_group ends the round (1)
 a strong base --5 of its own rounds failed, and 30 s--> it would join a weak group
 a weak base --at once-->                                it would join a weak group
 no strong base for `aggregation.amnesty_s`              silent electors count as gone for good
 
-While the owner's wait lasts, a T_group without a group counts as a failed round, but no round ends.
+The owner has the first offer of a start wait, or every one: an offer whose session never began waits on, too.
+While such a wait lasts, a T_group without a group counts as a failed round, but no round ends.
 
 (1) None ends while no group can form without peers of another version (protocol.swarm.votes.mixed).
 """
@@ -48,26 +49,30 @@ class Patience:
         self._waits_since: float | None = None
         self._first_until: float | None = None
         """When the owner's wait for the first group ends (Unix s); None before the first offer."""
+        self._each_until = -math.inf
+        """When the owner's wait for a group for the last offer ends (Unix s)."""
 
     def offered(self, now: float) -> float:
-        """An offer begins; the first one begins the owner's wait. Returns when that ends, or has ended."""
+        """An offer begins, and with it the owner's wait. Returns when that ends, or has ended."""
         if self._first_until is None:
             self._first_until = now + self._settings.timeouts.wait_s
-        return self._first_until
+        self._each_until = now + self._settings.timeouts.wait_each_s
+        return max(self._first_until, self._each_until)
 
-    def grouped(self) -> None:
-        """A group came: the owner's wait is over."""
+    def grouped(self) -> float:
+        """A group came: the owner's wait for the first one is over. Returns when that of the offer ends."""
         self._first_until = -math.inf
+        return self._each_until
 
     def waits(self, now: float, for_upgrade: bool = False) -> bool:
-        """Whether this node waits, however many T_group it takes: for the first group, as its owner asked.
+        """Whether this node waits for a group, however many T_group it takes, as its owner asked.
 
         `for_upgrade`: no group can form without peers of another version. Then it waits, too, but no longer
         than its owner asked.
         """
         until = now + self._settings.timeouts.wait_s if self._first_until is None else self._first_until
         is_limited = self._settings.timeouts.wait_s > 0 and until > -math.inf
-        return now < until or (for_upgrade and not is_limited)
+        return now < max(until, self._each_until) or (for_upgrade and not is_limited)
 
     def failed(self, now: float) -> None:
         """A round, or a T_group of the owner's wait, ended without a base."""

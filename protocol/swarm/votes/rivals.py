@@ -167,6 +167,8 @@ class Rivals:
 
     def _is_rival(self, rival: Group, by: Key, asked: Asked, now: float) -> bool:
         """Whether this group, which a peer has named, may have made or may yet make another base."""
+        if signing.session_id(rival) == asked.sid:
+            return False  # a member that is bound elsewhere has joined it, and names it
         anchor, electorate = asked.group.base.anchor, self._state.electorate(self._settings)
         if rival.base.anchor > anchor and electorate is not None:
             later = ballot_of(rival.readys, rival.excused, electorate)

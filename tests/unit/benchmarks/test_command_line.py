@@ -15,7 +15,9 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     names = (
         "aggregators allocation audit calibration clients defaults floor gradients memory messages noise page"
     )
-    names += " persons rates rounds secagg shares siege spoilers starting steps targets tls training walk"
+    names += (
+        " persons rates relay rounds secagg shares siege spoilers starting steps targets tls training walk"
+    )
     assert set(BENCHMARKS) == {*names.split()}
     assert all(name in helped and name in listed for name in BENCHMARKS)
 
@@ -54,6 +56,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("rates --seeds 0", "--seeds 0: allowed are 1 and more"),
         ("rates --epsilons 1,0", "--epsilons 1,0: allowed are numbers above 0, with commas"),
         ("rates --factors some", "--factors some: allowed are numbers above 0"),
+        ("relay --repeats 0", "--repeats 0: allowed are 1 and more"),
         ("rounds --peers 2", "--peers 2: allowed are 3 to 64"),
         ("rounds --rounds 1", "--rounds 1: allowed are 2"),
         ("messages --peers 3", "--peers 3: allowed are 4 to 64"),

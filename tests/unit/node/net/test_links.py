@@ -1,6 +1,7 @@
 """Links on real sockets: their keys, the owners of their connections, replies, and ends."""
 
 import asyncio
+import errno
 import os
 import re
 from contextlib import asynccontextmanager, suppress
@@ -14,8 +15,10 @@ from node.net.link import LIMITS
 from node.net.tls import WrongPeer
 from node.net.versions import HEADER, SUBPROTOCOL
 from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.swarm.meeting.discovery import NOBODY_LISTENS
 from protocol.wire import codec, handshake
 from protocol.wire.bulk import Held
+from protocol.wire.endpoints import of_key
 from protocol.wire.limits import VERSION
 from protocol.wire.messages import Accepted
 from tests.unit.node import links
@@ -442,6 +445,13 @@ async def test_bulk_that_comes_too_early_holds_up_nothing_behind_it():
         assert frames[:3] == [bulk(1), bulk(2), bulk(3)]
         assert sorted(frame.head.index for frame in frames[3:]) == [1, 2]
         assert here.dropped == {}
+
+
+@pytest.mark.parametrize("there", ["127.0.0.1:9", of_key(bytes(32))])
+def test_that_nobody_listens_is_said_of_a_machine_alone_and_never_of_a_key(there):
+    """A peer by a relay is away, whoever refuses connections on the way: a relay, or a proxy."""
+    why = link._why(ConnectionRefusedError(errno.ECONNREFUSED, "refused"), there)
+    assert why == (NOBODY_LISTENS if there == "127.0.0.1:9" else link.NO_WAY)
 
 
 async def test_bulk_that_is_always_too_early_is_not_sent_for_ever(monkeypatch):

@@ -1,5 +1,6 @@
 """What an owner is told of two pictures of a swarm, and that each thing is told once."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from node.storage.nicknames import Nicknames
 from protocol.actions import (
     Due,
     Elector,
+    Fatal,
     Fault,
     Note,
     Notice,
@@ -23,6 +25,7 @@ from protocol.swarm.lateness import Behind, Slow
 from protocol.swarm.meeting.clock_skew import Skew
 from protocol.swarm.meeting.patience import PatienceLeft
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose
+from protocol.wire.endpoints import of_key
 from tests.parts import base
 
 STRONG, WEAK = replace(base(3), anchor=3), replace(base(4), anchor=3)
@@ -43,6 +46,31 @@ def hindered(found: Obstacle | None) -> Picture:
 
 def kinds(told: list[Noticed]) -> list[Note]:
     return [each.notice.kind for each in told]
+
+
+def test_a_peer_with_another_list_of_members_is_called_by_its_name(notices):
+    """Its endpoint stands for its key."""
+    mine, theirs = (json.dumps({"roster": digit * 64, "task": digit}) for digit in "37")
+    notices = Notices(PICTURE, mine, Nicknames({KEYS[1]: "Ward C"}), Path("runs"), lambda _: "")
+    line = "another list: Ward C runs with the list 7777…, you with 3333…"
+    (told,) = notices.of(Notice(Note.OTHER_SWARM, of_key(KEYS[1]), theirs), PICTURE)
+    assert (told.text, told.notice.who) == (line, of_key(KEYS[1]))
+    there = f"{of_key(KEYS[1])} runs another task or other parameters"
+    assert notices.of_fatal(Fatal(there, theirs, of_key(KEYS[1]))) == line
+    assert notices.of_fatal(Fatal("it ends")) == "it ends"
+    other = mine.replace('"task": "3"', '"task": "4"')
+    assert notices.of_fatal(Fatal("h:1 differs", other, "h:1")) == (
+        'h:1 differs: task is "3" here and "4" there; make them equal'
+    )
+
+
+def test_a_peer_whose_endpoint_stands_for_its_key_is_called_by_its_name(notices):
+    def said(kind: Note, text: str) -> str:
+        (told,) = notices.of(Notice(kind, of_key(KEYS[1]), text), PICTURE)
+        return told.text
+
+    assert said(Note.UNREACHABLE, "away") == "ward b cannot be reached (away); trying again"
+    assert said(Note.JOINED, KEYS[1].hex()[:8]) == "ward b is here (key 01010101)"
 
 
 def test_an_obstacle_is_told_once_and_again_when_it_changes(notices):

@@ -5,7 +5,7 @@ from typing import get_type_hints
 import pytest
 
 from node.task.load import load_task, read_task
-from node.task.parameters import canonical_parameters, describe_difference
+from node.task.parameters import canonical_parameters, describe_difference, describe_lists
 from node.task.rules import key_name, rule_of
 from node.task.sections import Task
 from node.training.model_file import task_table
@@ -339,6 +339,23 @@ def test_a_difference_names_keys_and_both_values():
     assert describe_difference(mine, mine) == "the parameters are the same"
 
 
+def test_nodes_with_different_lists_of_members_do_not_fit():
+    task = load_task("digits", [])
+    open_to_all, mine, theirs = (
+        canonical_parameters(task, SHAPES, 4.0, roster=roster)
+        for roster in (None, b"\x3e" * 32, b"\x77" * 32)
+    )
+    assert len({open_to_all, mine, theirs}) == 3
+    assert describe_lists("Ward C", mine, theirs) == (
+        "another list: Ward C runs with the list 7777…, you with 3e3e…"
+    )
+    assert describe_lists("h:1", mine, open_to_all) == "another list: h:1 runs without a list, you with 3e3e…"
+    assert describe_lists("h:1", open_to_all, mine) == (
+        "another list: h:1 runs with the list 3e3e…, you without one"
+    )
+    assert describe_lists("h:1", mine, mine) == describe_lists("h:1", "", mine) == ""
+
+
 @pytest.mark.parametrize(
     "garbage",
     [
@@ -346,6 +363,8 @@ def test_a_difference_names_keys_and_both_values():
         *(
             '{"x\\n\\u001b[31m": [1, "\\u202e"]}',
             '{"shapes": 5}',
+            '{"roster": 5}',
+            '{"roster": "abc"}',
             '{"shapes": [5]}',
             '{"task": {"seed": NaN}}',
         ),
@@ -353,7 +372,12 @@ def test_a_difference_names_keys_and_both_values():
     ],
 )
 def test_garbage_in_the_others_parameters(garbage):
-    told_of = describe_difference(canonical_parameters(load_task("digits", []), SHAPES, 4.0), garbage)
+    mine = canonical_parameters(load_task("digits", []), SHAPES, 4.0, roster=bytes(32))
+    assert describe_lists("h:1", mine, garbage) in (
+        "",
+        "another list: h:1 runs without a list, you with 0000…",
+    )
+    told_of = describe_difference(mine, garbage)
     assert told_of.isprintable()
     assert len(told_of) < 600
 

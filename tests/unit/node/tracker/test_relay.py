@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -36,6 +38,11 @@ class Running:
         return Admit(CarrierKind.BULK, 1, members, Licences(self.key, self.word).give(A.public))
 
 
+def session():
+    """Returns a client that takes any certificate, as members do."""
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False))
+
+
 @asynccontextmanager
 async def tracker(folder: Path, *words: str):
     """Runs a tracker with these options until the block ends."""
@@ -54,13 +61,14 @@ async def tracker(folder: Path, *words: str):
             await begun.wait()
             word = file_beside(options.key)
             shown = word.read_text().strip() if word.exists() else ""
-            yield Running(f"http://127.0.0.1:{listener.getsockname()[1]}", key, shown)
+            scheme = "https" if options.tls == "on" else "http"
+            yield Running(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}", key, shown)
             ended[0]()
             assert await running == 0
 
 
 async def test_members_talk_through_a_tracker_that_relays(tmp_path, capsys):
-    async with tracker(tmp_path, "--relay") as relay, aiohttp.ClientSession() as client:
+    async with tracker(tmp_path, "--relay") as relay, session() as client:
         ws, welcome = await ask(client, relay, A, relay.admit())
         assert welcome == LIMITS.welcome
         a, b = Member(ws, A), Member((await ask(client, relay, B, relay.admit()))[0], B)
@@ -87,7 +95,7 @@ async def test_members_talk_through_a_tracker_that_relays(tmp_path, capsys):
 async def test_the_word_that_it_made_opens_rooms_and_so_it_does_after_a_restart(tmp_path):
     words = []
     for _ in range(2):
-        async with tracker(tmp_path, "--relay") as relay, aiohttp.ClientSession() as client:
+        async with tracker(tmp_path, "--relay") as relay, session() as client:
             ws = await dial(client, relay.url, "/v1/rooms")
             await prove(ws, A)
             assert isinstance(await Inviter(ws).ask(word=relay.word), Rooms)
@@ -104,7 +112,7 @@ async def test_the_word_is_shown_on_a_terminal(tmp_path, capsys, monkeypatch):
 
 
 async def test_a_tracker_without_the_option_is_no_relay(tmp_path, capsys):
-    async with tracker(tmp_path) as running, aiohttp.ClientSession() as client:
+    async with tracker(tmp_path) as running, session() as client:
         assert running.word == ""
         for path in ("/v1/relay", "/v1/rooms", "/v1/room/12345"):
             with pytest.raises(aiohttp.WSServerHandshakeError, match="404"):
@@ -137,11 +145,24 @@ async def test_what_it_announces_is_the_name_that_it_was_given(tmp_path, capsys)
     assert f"at https://tracker.localhost:{port}\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "tls"), [("", "auto"), ("--relay", "on"), ("--relay --tls off", "off"), ("--tls off", "off")]
+)
+def test_members_reach_a_relay_by_https_on_loopback_too(words, tls):
+    assert read_options(["--listen", "127.0.0.1:0", *words.split()], {}).tls == tls
+
+
 async def test_the_operators_limits_are_told(tmp_path):
     words = ("--relay", "--relay-rate", "100", "--relay-day", "3")
-    async with tracker(tmp_path, *words) as relay, aiohttp.ClientSession() as client:
+    async with tracker(tmp_path, *words) as relay, session() as client:
         ws, welcome = await ask(client, relay, A, relay.admit())
         assert (welcome.bytes_per_s, welcome.burst_bytes) == (10**8, 10**8)
         assert welcome.bytes_per_day == 3 * 10**9
         await Member(ws, A).send(B)
         assert (await Member(ws, A).receive()).kind is FrameKind.AWAY
+
+
+def test_a_tracker_loads_no_torch():
+    """It is meant for the smallest machine there is, and torch takes 180 MB."""
+    check = "import sys, node.tracker.serve; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", check], check=True)

@@ -1,4 +1,4 @@
-"""The owner's wait for the first group: no round ends, the node says who is missing, patience counts."""
+"""The owner's wait for a group: no round ends, the node says who is missing, patience counts."""
 
 import math
 
@@ -9,12 +9,13 @@ from protocol.quorum.electorate import of_names
 from protocol.swarm.meeting.group_seeker import MAX_TRIES
 from protocol.swarm.meeting.patience import PATIENT_ROUNDS
 from protocol.swarm.votes.obstacle import Stage
-from protocol.wire.messages import Ready
+from protocol.wire.messages import Ready, Share
 from tests.parts import NOW, base_of, endpoint, members, outbox, vector
 from tests.wires import Wires, node
 
 KEYS = members(5)
 T_GROUP_S = 120.0
+T_SHARES_S = 15.0
 
 
 def two_of_three(wait_s: float, **changes) -> Wires:
@@ -64,6 +65,38 @@ def test_after_the_first_group_a_round_without_one_ends_at_t_group():
     assert wires[KEYS[0]].status.deadline <= wires.now + T_GROUP_S
     wires.tick(T_GROUP_S, KEYS[0])
     assert [end.reason for _, end in wires.ends(Failed)] == [Reason.GROUP_TIMEOUT]
+
+
+def test_where_every_offer_waits_no_round_ends_after_the_first_group_either():
+    named = tuple(endpoint(key) for key in KEYS[:3])
+    waits = {"wait_s": math.inf, "wait_each_s": math.inf}
+    wires = Wires(KEYS[:3], electorate=of_names(named), seeds=named, **waits).open().offer()
+    assert len(wires.ends(Completed)) == 3
+    wires.offer(*KEYS[:2])
+    for _ in range(3):
+        wires.tick(T_GROUP_S, *KEYS[:2])
+    assert not wires.ends(Failed)
+    assert wires[KEYS[0]].status.deadline is None
+    wires.offer(KEYS[2]).tick(0.0).tick(10.0)
+    assert len(wires.ends(Completed)) == 6
+    assert not wires.ends(Failed)
+
+
+@pytest.mark.parametrize("wait_each_s", [0.0, math.inf])
+def test_where_every_offer_waits_one_that_its_session_has_not_spent_waits_on(wait_each_s):
+    """Nobody's shares arrive. Each node shows that it has left that session, so that no vote stays bound."""
+    named = tuple(endpoint(key) for key in KEYS[:3])
+    wires = Wires(KEYS[:3], electorate=of_names(named), seeds=named, wait_each_s=wait_each_s).open()
+    wires.dropped = lambda _from, _to, message: isinstance(message, Share)
+    wires.offer().tick(T_SHARES_S)
+    failed = [(end.round, end.reason) for _, end in wires.ends(Failed)]
+    assert failed == ([] if wait_each_s else [(1, Reason.SHARES_TIMEOUT)] * 3)
+    assert [wires[key].round for key in wires.keys] == [1, 1, 1]
+    wires.dropped = lambda *_: False
+    for _ in range(3):
+        wires.tick(5.0)
+    rounds = [end.round for _, end in wires.ends(Completed)]
+    assert rounds == ([3, 3, 3] if wait_each_s else []), "a second session began before shares arrived again"
 
 
 def left(wires: Wires) -> int:

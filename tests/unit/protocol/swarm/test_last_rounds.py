@@ -109,6 +109,18 @@ def test_a_round_without_an_offer_ends_after_t_group():
     assert (one.round, one.status.phase, one._follower.deadline) == (1, "idle", None)
 
 
+def test_where_the_owner_has_every_offer_wait_a_round_without_one_waits_for_a_base_too():
+    one = node(ONE, seeds=(), wait_each_s=300.0)
+    one.open(NOW)
+    for key in (TWO, THREE, FOUR):
+        heard(one, hello(key), NOW)
+    one.follow(NOW)
+    for passed in (T_GROUP, 2 * T_GROUP):
+        assert "Failed" not in kinds(one.tick(NOW + passed))
+        assert one._follower.deadline == NOW + passed + T_GROUP
+    assert only(one.tick(NOW + 3 * T_GROUP), Failed) == FIRST
+
+
 def test_the_session_wakes_when_t_group_is_over():
     one = node(ONE, seeds=(), group_s=3.0)
     one.open(NOW)

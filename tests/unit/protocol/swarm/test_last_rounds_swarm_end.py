@@ -7,6 +7,7 @@ import pytest
 from protocol.actions import Adopted, Completed, Failed, Reason
 from protocol.swarm.meeting.discovery import JOIN_S
 from protocol.swarm.node import Node
+from protocol.wire.endpoints import of_key
 from protocol.wire.messages import BasePiece, Hello, Ready
 from tests.parts import (
     COUNTER,
@@ -209,6 +210,15 @@ def test_a_swarm_is_gone_where_every_process_is(why, deserted):
     for key, reason in zip((TWO, THREE), why, strict=False):
         one.unreachable(endpoint(key), reason, NOW)
     assert one.swarm_end.is_deserted is deserted
+
+
+def test_a_swarm_by_keys_is_never_gone_who_starts_first_waits_for_the_others():
+    """A relay that is away refuses connections, and so it says nothing of the peers."""
+    one = node(ONE, endpoint=of_key(ONE.public), seeds=(of_key(TWO.public), of_key(THREE.public)))
+    one.open(NOW)
+    for key in (TWO, THREE):
+        one.unreachable(of_key(key.public), REFUSED, NOW)
+    assert not one.swarm_end.is_deserted
 
 
 def test_a_node_that_was_named_nobody_is_not_deserted_others_come_to_it():

@@ -16,6 +16,7 @@ from protocol.swarm.meeting.discovery import (
     Retry,
 )
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
+from protocol.wire.endpoints import of_key
 from protocol.wire.messages import Announce, Hello, Refused, Roster
 from tests.parts import (
     COUNTER,
@@ -37,6 +38,7 @@ from tests.parts import (
 
 KEYS = members(4)
 ONE, TWO, THREE, FOUR = (endpoint(key) for key in KEYS)
+HOME = of_key(KEYS[0].public)
 TRACKER = "127.0.0.1:9"
 NONCE = b"n" * 16
 
@@ -404,6 +406,19 @@ def test_a_key_that_is_not_listed_or_pinned_or_that_was_banned_is_refused(change
     assert introduced(pins={TWO: KEYS[1].public}).accepts(announce(KEYS[1]))
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs"), [(HOME, TWO), (HOME, of_key(KEYS[3].public)), (ONE, of_key(KEYS[3].public))]
+)
+def test_in_a_swarm_by_keys_nobody_makes_a_node_dial_elsewhere(mine, theirs):
+    found = introduced(seeds=(), endpoint=mine)
+    said = hello(KEYS[1], endpoint=theirs)
+    told, answer = refusal(found, said)
+    assert told == [(Note.NOT_ALLOWED, theirs)]
+    assert answer.reason == f"key {KEYS[1].public.hex()} announces an endpoint that is not its own"
+    assert found.news((said.announce,), NOW) == [], "nor by what others pass on"
+    assert found.accepts(announce(KEYS[1], endpoint=of_key(KEYS[1].public)))
+
+
 @pytest.mark.parametrize("other", [{"task": "other"}, {"parameters": bytes(32)}])
 def test_another_task_or_parameter_set_is_refused_with_ones_own(other):
     told, answer = refusal(introduced(seeds=()), hello(KEYS[1], **other))
@@ -437,7 +452,7 @@ def test_other_parameters_are_fatal_and_named():
     actions = found.refused(Refused(greeted(found, TWO), OTHER_SWARM, "theirs"), NOW)
 
     assert notices(actions) == [(Note.OTHER_SWARM, TWO)]
-    assert only(actions, Fatal) == Fatal(f"{TWO} runs another task or other parameters", "theirs")
+    assert only(actions, Fatal) == Fatal(f"{TWO} runs another task or other parameters", "theirs", TWO)
 
 
 def test_being_refused_by_one_and_accepted_by_another_is_not_fatal():

@@ -1,14 +1,17 @@
 """One READY at a time, and only the GROUP that answers it."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
+from protocol.actions import Reason
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.meeting.group_seeker import MAX_REGROUPED, GroupSeeker, Phase, check_group
 from protocol.swarm.meeting.room import APART_S
+from protocol.wire.endpoints import of_key
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.messages import Announce, Group, Ready
 from tests.parts import (
@@ -177,23 +180,36 @@ def test_an_unspent_offer_waits_again_a_few_times_within_its_t_group():
     for _ in range(MAX_REGROUPED):
         found.ask(COORDINATOR, NOW)
         offer, _ = found.found(NOW + 1)
-        assert found.again(NOW + 2)
+        assert found.again(Reason.JOINS_TIMEOUT, NOW + 2)
         assert (found.offer, found.coordinator, found.deadline) == (offer, None, NOW + 120)
     found.ask(COORDINATOR, NOW)
     found.found(NOW + 1)
 
-    assert not found.again(NOW + 2)
+    assert not found.again(Reason.JOINS_TIMEOUT, NOW + 2)
     assert found.offer is None
 
 
-def test_an_offer_that_is_spent_is_let_go_and_waits_for_nothing():
+def test_an_offer_whose_session_had_begun_waits_again_only_if_its_owner_waits():
     found = seeker()
-    assert not found.again(NOW)
+    found.ask(COORDINATOR, NOW)
+    found.found(NOW + 1)
+    assert not found.again(Reason.SHARES_TIMEOUT, NOW + 2)
+
+    patient = seeker(wait_each_s=math.inf)
+    for number in range(MAX_REGROUPED + 2):
+        patient.ask(COORDINATOR, NOW)
+        patient.found(NOW + 1)
+        assert patient.again(Reason.SHARES_TIMEOUT, NOW + 200 * number), "also after its T_group"
+
+
+def test_an_offer_that_is_spent_is_let_go_and_waits_for_nothing():
+    found = seeker(wait_each_s=math.inf)
+    assert not found.again(Reason.JOINS_TIMEOUT, NOW)
     found.ask(COORDINATOR, NOW)
     found.found(NOW + 1)
     found.spent()
 
-    assert not found.again(NOW + 2)
+    assert not found.again(Reason.JOINS_TIMEOUT, NOW + 2)
     assert found.offer is None
 
 
@@ -202,8 +218,8 @@ def test_an_offer_whose_t_group_is_over_does_not_wait_again():
     found.ask(COORDINATOR, NOW)
     found.found(NOW + 1)
 
-    assert not found.again(NOW + 120)
-    assert found.again(NOW + 119)
+    assert not found.again(Reason.JOINS_TIMEOUT, NOW + 120)
+    assert found.again(Reason.JOINS_TIMEOUT, NOW + 119)
 
 
 def test_an_answer_to_another_ready_is_refused():
@@ -248,6 +264,16 @@ def test_a_group_that_its_coordinator_did_not_sign_or_was_not_asked_for_is_refus
         found.check(resigned(answer, THIRD, coordinator=THIRD.public), 3)
     with pytest.raises(RemoteProtocolError, match="bad group signature"):
         found.check(resigned(answer, THIRD), 3)
+
+
+def test_in_a_swarm_by_keys_a_group_with_an_endpoint_that_is_not_its_members_own_is_refused():
+    found = seeker(endpoint=of_key(ME.public))
+    mine = found.ask(COORDINATOR, NOW)
+    others = [alike(mine, key, endpoint=of_key(key.public)) for key in (SECOND, THIRD)]
+    found.check(group_of([mine, *others], SECOND), 3)
+    elsewhere = alike(mine, THIRD, endpoint=endpoint(THIRD))
+    with pytest.raises(RemoteProtocolError, match="announces an endpoint that is not its own"):
+        found.check(group_of([mine, others[0], elsewhere], SECOND), 3)
 
 
 def test_a_group_without_the_current_ready_is_refused():

@@ -89,6 +89,21 @@ class Asker:
 # -- who is asked --------------------------------------------------------------------------------------
 
 
+def test_the_group_itself_is_no_rival_though_a_member_without_a_free_vote_names_it():
+    """It is bound elsewhere, so it is no voter here: it is asked, and has joined meanwhile."""
+    bound = ready(FOUR, ONE.public, electors=ELECTORS.digest, base=ON, open=(bytes(32),), counter=COUNTER + 5)
+    free = (
+        ready(key, ONE.public, electors=ELECTORS.digest, base=ON, counter=COUNTER + 5) for key in KEYS[:3]
+    )
+    own = group_of((*free, bound), ONE)
+    asker = Asker(KEYS[:5])
+    assert FOUR.public in asker.ask(own)
+    asker.hears(FOUR, own, about=own)
+    asker.hears(FIVE, about=own)
+
+    assert asker.settles() == (own, ())
+
+
 def test_the_live_electors_outside_are_asked_and_nobody_else():
     assert Asker(KEYS).ask() == sorted((FOUR.public, FIVE.public))
     assert Asker(KEYS[:4]).ask() == [FOUR.public]

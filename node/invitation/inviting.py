@@ -1,0 +1,210 @@
+"""The inviter's part: it serves the rooms of its codes until each joiner has answered the closed list.
+
+A Reception keeps each change before it says anything that follows from it, so it may be stopped at any time
+and served again from the run's folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from node.invitation.kept import Inviting, Own, keep_inviting, new_file_in
+from node.invitation.rooms import InvitersRooms
+from node.invitation.swarm_file import TASK, Swarm, write_swarm
+from node.system.errors import ConfigError
+from node.system.system import SYSTEM, System
+from protocol.crypto.node_key import NodeKey
+from protocol.errors import RemoteProtocolError
+from protocol.invitation.inviter import LIFE_S, Host, News, Phase, Seat
+from protocol.invitation.messages import Invitation, Standing
+from protocol.invitation.roster import Member, Roster, close_list
+from protocol.invitation.sealed import NONCE_BYTES, RANDOM_BYTES
+from protocol.invitation.words import RANDOM_BYTES as WORD_BYTES
+from protocol.invitation.words import Code, new_secret
+from protocol.relay.admission import Relay
+from protocol.relay.room_messages import CloseRoom, Dismiss, Knocked, Left, OpenRooms, Proved, Said, ToInviter
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
+_PROVED = frozenset((News.INVITED, News.BACK))
+Served = AbstractAsyncContextManager[tuple[InvitersRooms, Relay, tuple[str, ...]]]
+Dial = Callable[[OpenRooms], Served]
+"""Connects to the relay, and asks for rooms."""
+Pause = Callable[[float], Awaitable[None]]
+
+
+class Watcher(Protocol):
+    """Who is told what happens at a reception."""
+
+    def news(self, seat: Seat, news: News) -> None:
+        """Something happened at a seat, which is as it is now kept."""
+
+    def trouble(self, text: str) -> None:
+        """The relay cannot be reached; it is tried again."""
+
+
+def new_seats(names: tuple[str, ...], rooms: tuple[str, ...], now_s: int, system: System) -> tuple[Seat, ...]:
+    """A seat with a new code for each name, good for a day."""
+    return tuple(
+        Seat(name, room, new_secret(system.entropy(WORD_BYTES)), now_s + LIFE_S)
+        for name, room in zip(names, rooms, strict=True)
+    )
+
+
+def code_of(state: Inviting, seat: Seat) -> Code:
+    """The code of a seat."""
+    return Code(state.relay.endpoint, seat.room, seat.secret)
+
+
+class Reception:
+    """One inviter's rooms."""
+
+    def __init__(
+        self, folder: Path, key: NodeKey, state: Inviting, watcher: Watcher, system: System = SYSTEM
+    ) -> None:
+        """`state`: as it is kept in `folder`."""
+        self.state = state
+        self._folder, self._key, self._watcher, self._system = folder, key, watcher, system
+        self._hosts: dict[str, tuple[int, Host]] = {}
+        self._rooms: InvitersRooms | None = None
+
+    @property
+    def are_all_here(self) -> bool:
+        """Whether each seat is taken."""
+        return all(seat.is_taken for seat in self.state.seats)
+
+    @property
+    def waited_for(self) -> tuple[Seat, ...]:
+        """The seats that are free, or, once the list is closed, the members that have not answered it."""
+        if self.state.roster:
+            return tuple(s for s in self.state.seats if s.is_taken and s.standing <= Standing.ACCEPTED)
+        return tuple(seat for seat in self.state.seats if not seat.is_taken)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the list is closed and nobody's answer is missing."""
+        return bool(self.state.roster) and not self.waited_for
+
+    async def serve(self, dial: Dial, pause: Pause = asyncio.sleep) -> None:
+        """Serves the rooms until the reception is over; connects again whenever the connection breaks."""
+        wait_s = FIRST_PAUSE_S
+        while not self.is_over:
+            try:
+                async with dial(self._asked()) as (rooms, _, _):
+                    self._rooms, wait_s = rooms, FIRST_PAUSE_S
+                    while not self.is_over:
+                        await self._turn(rooms, await rooms.hear())
+            except ConnectionError as error:
+                self._watcher.trouble(str(error))
+            finally:
+                self._rooms = None
+                self._hosts.clear()
+            if not self.is_over:
+                await pause(wait_s)
+                wait_s = min(2 * wait_s, LONGEST_PAUSE_S)
+
+    async def close_list(self) -> Roster:
+        """Closes the list of those who are here: signs it, keeps it, sends it to all. Raises ConfigError."""
+        state, own_name = self.state, self.state.me
+        taken = [seat for seat in state.seats if seat.is_taken]
+        members = [Member(own_name, self._key.public), *(Member(seat.name, seat.key) for seat in taken)]
+        _refuse_equal_keys(members)
+        nonce = self._system.entropy(NONCE_BYTES)
+        roster = close_list(self._key, members, state.task, (state.relay,), nonce)
+        self._keep(replace(state, roster=(roster,)))
+        keep_list(self._folder, roster, state.task, state.own)
+        for room, (visit, host) in list(self._hosts.items()):
+            await self._say(room, visit, *host.close_list(roster).send)
+        for seat in state.seats:
+            if not seat.is_taken and self._rooms is not None:
+                await self._rooms.say(CloseRoom(seat.room))
+        return roster
+
+    def _asked(self) -> OpenRooms:
+        return OpenRooms("", self.state.relay.licence, tuple(seat.room for seat in self.state.seats), 0)
+
+    async def _turn(self, rooms: InvitersRooms, heard: ToInviter) -> None:
+        match heard:
+            case Knocked(room, visit):
+                if (seat := self._seat(room)) is not None:
+                    self._hosts[room] = visit, self._host(seat)
+            case Left(room, visit):
+                if self._hosts.get(room, (None, None))[0] == visit:
+                    del self._hosts[room]
+            case Said(room, visit, data):
+                if room in self._hosts and self._hosts[room][0] == visit:
+                    await self._heard(rooms, room, visit, self._hosts[room][1], data)
+
+    async def _heard(self, rooms: InvitersRooms, room: str, visit: int, host: Host, data: bytes) -> None:
+        try:
+            turn = host.receive(data, int(self._system.clock.wall()))
+        except RemoteProtocolError:
+            await self._dismiss(rooms, room, visit)
+            return
+        self._keep_seat(host.seat)
+        if turn.news in _PROVED:
+            await rooms.say(Proved(room, visit))
+        await self._say(room, visit, *turn.send)
+        if turn.news is not None:
+            self._watcher.news(host.seat, turn.news)
+        if host.phase is Phase.OVER:
+            await self._dismiss(rooms, room, visit)
+
+    async def _dismiss(self, rooms: InvitersRooms, room: str, visit: int) -> None:
+        self._hosts.pop(room, None)
+        await rooms.say(Dismiss(room, visit))
+
+    async def _say(self, room: str, visit: int, *messages: bytes) -> None:
+        for message in messages:
+            if self._rooms is not None:
+                await self._rooms.say(Said(room, visit, message))
+
+    def _seat(self, room: str) -> Seat | None:
+        return next((seat for seat in self.state.seats if seat.room == room), None)
+
+    def _host(self, seat: Seat) -> Host:
+        random, roster = self._system.entropy(RANDOM_BYTES), next(iter(self.state.roster), None)
+        return Host(seat, self._invitation(seat), roster, random[:NONCE_BYTES], random[NONCE_BYTES:])
+
+    def _invitation(self, seat: Seat) -> Invitation:
+        state = self.state
+        return Invitation(
+            swarm=state.swarm,
+            inviter=state.me,
+            inviter_key=self._key.public,
+            you=seat.name,
+            others=tuple(other.name for other in state.seats if other.name != seat.name),
+            task=state.task,
+            relays=(state.relay,),
+            until=seat.until,
+        )
+
+    def _keep_seat(self, seat: Seat) -> None:
+        seats = tuple(seat if seat.room == each.room else each for each in self.state.seats)
+        if seats != self.state.seats:
+            self._keep(replace(self.state, seats=seats))
+
+    def _keep(self, state: Inviting) -> None:
+        keep_inviting(self._folder, state, self._system.disk)
+        self.state = state
+
+
+def keep_list(folder: Path, roster: Roster, task: bytes, own: Own) -> None:
+    """Writes the task and the swarm's file: from now on the node may start. Raises ConfigError."""
+    new_file_in(folder, TASK, task)
+    write_swarm(folder, Swarm(roster, own))
+
+
+def _refuse_equal_keys(members: list[Member]) -> None:
+    named: dict[bytes, str] = {}
+    for member in members:
+        if member.key in named:
+            raise ConfigError(
+                f'"{named[member.key]}" and "{member.name}" joined with one key, so one owner has both: '
+                "begin anew, with a code a person"
+            )
+        named[member.key] = member.name

@@ -1,0 +1,69 @@
+"""The options of `murmuration invite`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from node.cli.options import DEBUG, argument, option, reachable_path, switch
+from node.system.errors import ConfigError, shown
+from node.task.sections import BLANK_PERSON
+from protocol.invitation.roster import LONGEST_NAME, is_name
+from protocol.invitation.words import read_relay
+from protocol.relay.word import read_word
+
+
+@dataclass(frozen=True)
+class RelayWord:
+    """A relay that may be used to invite. `endpoint`: HOST:PORT; `word`: what its owner gave out."""
+
+    endpoint: str
+    word: str
+
+
+def relay_with_word(written: str, place: str) -> RelayWord:
+    """Reads HOST[:PORT]#WORD. Raises ConfigError."""
+    host, _, written_word = written.rpartition("#")
+    word = read_word(written_word)
+    try:
+        endpoint = read_relay(host)
+    except ValueError:
+        endpoint = ""
+    if word is None or not endpoint:
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: HOST#WORD as the relay prints it, such as "
+            "relay.uni.example#v8k2-qm4t"
+        )
+    return RelayWord(endpoint, word)
+
+
+def name_of(written: str, place: str) -> str:
+    """Reads the name of a member. Raises ConfigError."""
+    if not is_name(written):
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: 1 to {LONGEST_NAME} printable characters"
+        )
+    return written
+
+
+@dataclass(frozen=True, kw_only=True)
+class InviteOptions:
+    """What to learn, from which own data, with whom and by which relay."""
+
+    task: Path = argument("a task file, as murmuration init writes it", reachable_path, metavar="TASK.toml")
+    names: tuple[str, ...] = argument("the others, a name each", name_of, nargs="+", metavar="NAME")
+    data: Path = option("your own rows, as for a node", reachable_path, required=True, metavar="PATH")
+    me: str = option("your own name, as the others will read it", name_of, required=True, metavar="NAME")
+    relay: RelayWord = option(
+        "a relay and its word, as whoever runs it gave them to you: murmuration tracker --relay prints them",
+        relay_with_word,
+        required=True,
+        metavar="HOST#WORD",
+    )
+    out: Path | None = option(
+        "the folder of the run. Default: runs/ and the task's name", reachable_path, metavar="DIR"
+    )
+    cells: str | None = option("how your own file is written, as for a node", metavar="KEY=VALUE[,...]")
+    blank_person: str | None = option("as for a node", choices=BLANK_PERSON)
+    yes: bool = switch("answer each question by yes. Default: ask at the terminal")
+    debug: bool = switch(DEBUG)

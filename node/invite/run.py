@@ -1,0 +1,101 @@
+"""An invitation: what is checked and asked first, the codes, and then the inviter's window."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from node.check.checks import check_all
+from node.invitation.foreign import check_portable, marked_lines
+from node.invitation.inviting import new_seats
+from node.invitation.kept import Inviting, Own, keep_inviting, kept_inviting, read_limited
+from node.invitation.key import made_key
+from node.invitation.rooms import opened_rooms
+from node.invitation.swarm_file import SWARM
+from node.invitation.terminal import Terminal
+from node.invite.options import InviteOptions
+from node.options import NodeOptions, parse_arguments
+from node.start.inviter_window import keep_open
+from node.start.learn import arguments
+from node.system.errors import ConfigError, UserError, counted, one_line
+from node.system.system import SYSTEM
+from protocol.invitation.messages import MAX_TASK_BYTES
+from protocol.relay.room_messages import OpenRooms
+
+_MARKS_SHOWN = 12
+
+
+def invite(options: InviteOptions) -> int:
+    """Invites, waits for all, and learns; returns the exit status. Raises UserError."""
+    terminal = Terminal(options.yes)
+    own = Own(str(options.data.absolute()), options.cells or "", options.blank_person or "")
+    node = node_options(options.task, own, len(options.names) + 1)
+    folder = options.out or Path("runs") / node.task.task.name
+    if (folder / SWARM).exists():
+        raise ConfigError(
+            f"{one_line(str(folder))} has a swarm whose list is closed: go on with murmuration start "
+            f"{one_line(str(folder))}, or give another --out"
+        )
+    kept = kept_inviting(folder)
+    if kept is None:
+        if not asyncio.run(_begin(options, terminal, folder, own, node)):
+            terminal.say("nobody was invited, and nothing was sent")
+            return 0
+    elif (kept.me, *(seat.name for seat in kept.seats)) != (options.me, *options.names):
+        raise ConfigError(
+            f"{one_line(str(folder))} has an invitation of other names already: go on with murmuration start "
+            f"{one_line(str(folder))}, or give another --out"
+        )
+    return keep_open(folder, terminal)
+
+
+def node_options(task: Path, own: Own, members: int) -> NodeOptions:
+    """The options of a node of a swarm of so many, as far as a check needs them. Raises ConfigError."""
+    somebody = tuple(bytes([number]) * 32 for number in range(1, members + 1))
+    return parse_arguments(arguments(task, own, somebody))
+
+
+def check_own(options: NodeOptions, terminal: Terminal) -> int:
+    """Prints what a check of the own data finds; returns how many problems there are."""
+    problems = 0
+    for finding in check_all(options, met=False):
+        problems += finding.level == "problem"
+        terminal.say(*finding.lines())
+    return problems
+
+
+async def _begin(
+    options: InviteOptions, terminal: Terminal, folder: Path, own: Own, node: NodeOptions
+) -> bool:
+    """Checks, asks, and gets the rooms; returns whether the owner said yes. Raises UserError."""
+    text = read_limited(options.task, MAX_TASK_BYTES)
+    if text is None:
+        raise ConfigError(f"{one_line(str(options.task))} is not there: murmuration init writes a task")
+    check_portable(node.task, options.task)
+    least, here = node.task.aggregation.min_participants, len(options.names) + 1
+    if here < least:
+        raise ConfigError(
+            f"{here} would learn, and a sum takes {least}: invite {counted(least - here, 'more')}"
+        )
+    if problems := check_own(node, terminal):
+        raise ConfigError(f"{counted(problems, 'problem')}, see above: nobody was invited")
+    marked = marked_lines(text)
+    if marked:
+        terminal.say(
+            f"warning  these {counted(len(marked), 'line')} tell the others something about your data (no "
+            "noise covers them):",
+            *(f"           {line}" for line in marked[:_MARKS_SHOWN]),
+            *([f"           and {len(marked) - _MARKS_SHOWN} more"] if len(marked) > _MARKS_SHOWN else []),
+        )
+    asked = "Send the task with these lines?" if marked else "Send the task?"
+    if not await terminal.ask(asked):
+        return False
+    key = made_key(folder)
+    asking = OpenRooms(options.relay.word, b"", (), len(options.names))
+    try:
+        async with opened_rooms(options.relay.endpoint, None, key, asking) as (_, relay, rooms):
+            seats = new_seats(options.names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
+    except ConnectionError as error:
+        raise UserError(str(error)) from error
+    keep_inviting(folder, Inviting(node.task.task.name, options.me, text, relay, seats, own))
+    return True

@@ -1,0 +1,1 @@
+"""`murmuration join CODE --data FILE`: joins a swarm by a code."""

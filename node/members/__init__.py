@@ -1,0 +1,1 @@
+"""`murmuration members FOLDER`: the members of a swarm by invitation."""

@@ -1,0 +1,142 @@
+"""The inviter's window: codes, who is here, the closing of the list, and then the inviter's own node."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from pathlib import Path
+
+from node.invitation.inviting import Reception, code_of
+from node.invitation.kept import Inviting, kept_inviting
+from node.invitation.key import own_key
+from node.invitation.rooms import opened_rooms
+from node.invitation.terminal import Terminal
+from node.invitation.words import member_lines
+from node.net.tls import by_relay
+from node.start.serving import learn_and_serve
+from node.system.errors import ConfigError, counted, one_line
+from node.system.system import SYSTEM
+from protocol.crypto.node_key import NodeKey
+from protocol.invitation.inviter import News, Seat
+from protocol.invitation.messages import Standing
+from protocol.invitation.roster import Member
+from protocol.invitation.words import key_words
+
+
+class Window:
+    """What the inviter reads. `changed` is set whenever somebody did something."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._told = ""
+        self.changed = asyncio.Event()
+
+    def news(self, seat: Seat, news: News) -> None:
+        """Prints what happened at a seat."""
+        text = _news_text(seat, news)
+        if text:
+            now = time.strftime("%H:%M", time.localtime(SYSTEM.clock.wall()))
+            self._terminal.say(f"{now}  {text}")
+        self.changed.set()
+
+    def trouble(self, text: str) -> None:
+        """Prints once that the relay cannot be reached."""
+        if text != self._told:
+            self._terminal.say(f"warning: {text}; it is tried again")
+        self._told = text
+
+
+def _news_text(seat: Seat, news: News) -> str:
+    match news:
+        case News.WRONG:
+            left = "the code is burnt" if not seat.tries else f"{_tries(seat.tries)} left"
+            return f"somebody used a wrong code for {seat.name} ({left})"
+        case News.REUSED:
+            return (
+                f"somebody used the code of {seat.name} again: compare the words of {seat.name} by telephone"
+            )
+        case News.INVITED:
+            return f"{seat.name} reads the invitation"
+        case News.MISFIT:
+            return f"{seat.name}: its data do not fit yet"
+        case News.JOINED:
+            return f"{seat.name} is here       {key_words(seat.key)}       its data fit"
+        case News.BACK:
+            return f"{seat.name} is here again"
+        case News.ANSWERED if seat.standing is Standing.DECLINED:
+            return f"{seat.name} declined the list"
+    return f"{seat.name} confirmed the list"
+
+
+def _tries(count: int) -> str:
+    return "1 try" if count == 1 else f"{count} tries"
+
+
+def keep_open(folder: Path, terminal: Terminal) -> int:
+    """Waits for all, closes the list, and learns; returns the exit status. Raises UserError."""
+    state = kept_inviting(folder)
+    if state is None:
+        raise ConfigError(f"{one_line(str(folder))} has no invitation")
+    key = own_key(folder)
+    if not state.roster:
+        _show_codes(state, key, terminal)
+        if not asyncio.run(_until_closed(folder, key, state, terminal)):
+            terminal.say(f"the list is open still; go on with: murmuration start {one_line(str(folder))}")
+            return 0
+    return learn_and_serve(folder)
+
+
+def _show_codes(state: Inviting, key: NodeKey, terminal: Terminal) -> None:
+    width = max(len(seat.name) for seat in state.seats)
+    free = [seat for seat in state.seats if not seat.is_taken]
+    terminal.say(f"Your own words: {key_words(key.public)}", "")
+    if free:
+        terminal.say(
+            *(f"  {seat.name:<{width}}   murmuration join {code_of(state, seat)}" for seat in free),
+            "",
+            "Give each line to that person only, by telephone or a channel that you trust. Each is good "
+            "for 24 hours, once.",
+            f"Keep this window open until all have joined. Waiting: {', '.join(seat.name for seat in free)}.",
+        )
+
+
+async def _until_closed(folder: Path, key: NodeKey, state: Inviting, terminal: Terminal) -> bool:
+    """Serves the rooms until the owner closes the list; returns whether that happened."""
+    window = Window(terminal)
+    reception = Reception(folder, key, state, window)
+    relay = state.relay
+    serving = asyncio.create_task(reception.serve(partial(opened_rooms, relay.endpoint, relay.key, key)))
+    try:
+        while not reception.are_all_here:
+            window.changed.clear()
+            changed = asyncio.create_task(window.changed.wait())
+            await asyncio.wait((changed, serving), return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+            if serving.done():
+                serving.result()
+        if not await _may_close(reception, key, terminal):
+            return False
+        roster = await reception.close_list()
+        terminal.say(
+            f"the list is closed: {state.swarm}-{roster.digest.hex()[:4]}, "
+            f"{counted(len(roster.members), 'member')}",
+            f"links: {by_relay(roster.relays)}",
+            f"starting in {one_line(str(folder))}; after a restart or a power cut:  murmuration start "
+            f"{one_line(str(folder))}",
+        )
+        return True
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+async def _may_close(reception: Reception, key: NodeKey, terminal: Terminal) -> bool:
+    state = reception.state
+    members = [Member(state.me, key.public), *(Member(seat.name, seat.key) for seat in state.seats)]
+    terminal.say(
+        f"All {len(members)} are here. Nobody can join by these codes any more:",
+        *member_lines(members, {key.public: "this machine"}),
+        "Ask them for their words if you are in doubt.",
+    )
+    return await terminal.ask("Close the list and start?")

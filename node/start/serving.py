@@ -1,0 +1,80 @@
+"""Learning while an inviter's rooms are served: a member that was away gets the closed list later.
+
+The rooms have a thread and an event loop of their own, as the node's loop begins and ends with each agreement
+and each run. Both write different files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from node.invitation.inviting import Reception
+from node.invitation.kept import kept_inviting
+from node.invitation.key import own_key
+from node.invitation.rooms import opened_rooms
+from node.start.learn import learn
+from node.system.errors import UserError
+from protocol.invitation.inviter import News, Seat
+
+
+class _Nobody:
+    """Nobody is told: the node shows who is here."""
+
+    def news(self, seat: Seat, news: News) -> None:
+        """See Watcher."""
+
+    def trouble(self, text: str) -> None:
+        """See Watcher."""
+
+
+def learn_and_serve(folder: Path, more: Sequence[str] = ()) -> int:
+    """Learns as `learn` does, and serves the rooms of the folder's invitation meanwhile, if it has one."""
+    state = kept_inviting(folder)
+    if state is None:
+        return learn(folder, more)
+    reception = Reception(folder, own_key(folder), state, _Nobody())
+    if reception.is_over:
+        return learn(folder, more)
+    names = " and ".join(seat.name for seat in reception.waited_for)
+    print(f"waiting for {names}, who has not confirmed the list yet", flush=True)
+    with _served(folder, reception):
+        return learn(folder, more)
+
+
+@contextmanager
+def _served(folder: Path, reception: Reception) -> Iterator[None]:
+    relay, key = reception.state.relay, own_key(folder)
+    stopped, ready = threading.Event(), threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        serving = asyncio.ensure_future(
+            reception.serve(partial(opened_rooms, relay.endpoint, relay.key, key))
+        )
+        told.append(serving)
+        ready.set()
+        if stopped.is_set():
+            serving.cancel()
+        await asyncio.wait((serving,))
+        if not serving.cancelled() and isinstance(error := serving.exception(), UserError):
+            print(f"warning: {error}", flush=True)
+
+    told: list[asyncio.Future[None]] = []
+    thread = threading.Thread(
+        target=lambda: asyncio.run(serve()), name="the rooms of an invitation", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        if ready.wait(1.0):
+            with suppress(RuntimeError):  # its loop has ended: everybody answered
+                loops[0].call_soon_threadsafe(told[0].cancel)
+        thread.join(5.0)

@@ -1,0 +1,67 @@
+"""`murmuration invite`: its arguments are checked before anything is loaded or sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from node.invite.__main__ import main
+from node.invite.options import RelayWord, relay_with_word
+from node.system.errors import ConfigError
+
+USUAL = ["--data", "a.csv", "--me", "Ward A", "--relay", "relay.example#v8k2-qm4t", "--yes"]
+
+
+def refused(capsys, *argv: str) -> str:
+    assert main(argv) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    return lines[0].removeprefix("error: ")
+
+
+def test_a_relay_is_read_with_its_word():
+    assert relay_with_word("relay.example#V8K2QM4T", "--relay") == RelayWord("relay.example:443", "v8k2-qm4t")
+    assert relay_with_word("[::1]:9000#v8k2-qm4t", "--relay") == RelayWord("[::1]:9000", "v8k2-qm4t")
+
+
+@pytest.mark.parametrize(
+    "written", ["relay.example", "#v8k2-qm4t", "relay.example#word", "a b#v8k2-qm4t", ""]
+)
+def test_a_relay_without_its_word_is_refused(written):
+    with pytest.raises(ConfigError, match="allowed: HOST#WORD as the relay prints it"):
+        relay_with_word(written, "--relay")
+
+
+def test_two_members_of_one_name_are_refused(capsys):
+    assert refused(capsys, "ward.toml", *USUAL, "Ward B", "ward b") == (
+        'two members would be called "ward b": give each a name of its own'
+    )
+    assert "would be called" in refused(capsys, "ward.toml", *USUAL, "Ward A")
+
+
+def test_a_name_that_cannot_be_shown_is_refused(capsys):
+    assert "allowed: 1 to 40 printable characters" in refused(capsys, "ward.toml", *USUAL, "Ward\nB")
+
+
+def test_too_many_names_are_refused(capsys):
+    names = [f"Ward {number}" for number in range(64)]
+    assert "at most 63, besides your own" in refused(capsys, "ward.toml", *USUAL, *names)
+
+
+def test_without_a_terminal_yes_has_to_be_said(capsys):
+    assert "there is no terminal to ask at" in refused(capsys, "ward.toml", *USUAL[:-1], "Ward B")
+
+
+def test_a_swarm_that_is_too_small_for_a_sum_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ward.toml").write_text(
+        '[task]\nname = "ward"\n[model]\nclass = "node.models:Linear"\nargs = { inputs = 1, outputs = 2 }\n'
+    )
+    (tmp_path / "a.csv").write_text("x,y\n1,0\n2,1\n")
+    assert refused(capsys, "ward.toml", *USUAL, "Ward B") == (
+        "2 would learn, and a sum takes 3: invite 1 more"
+    )
+
+
+def test_a_task_that_is_not_there_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert "ward.toml' cannot be read" in refused(capsys, "ward.toml", *USUAL, "Ward B", "Ward C")

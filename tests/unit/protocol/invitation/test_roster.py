@@ -1,0 +1,84 @@
+"""The list of members: whose signature it has, and what it may hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from protocol.errors import RemoteProtocolError
+from protocol.invitation.messages import SECRET
+from protocol.invitation.roster import Member, check_roster, is_name, same_name, task_digest
+from protocol.relay.admission import Relay, check_members
+from tests.invitations import INVITER, JOINER, MEMBERS, OTHER, RELAY, ROSTER, closed
+
+
+def test_a_closed_list_is_read_as_it_was_sent_and_is_admitted_to_relays():
+    assert SECRET.read(SECRET.write(ROSTER)) == ROSTER
+    check_roster(ROSTER)
+    check_members(ROSTER.admission)
+    assert ROSTER.admission.swarm == ROSTER.digest
+    assert [member.key for member in ROSTER.members] == sorted(member.key for member in MEMBERS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nonce": b"n" * 16},
+        {"inviter": OTHER.public},
+        {"members": ROSTER.members[:2]},
+        {"members": (replace(ROSTER.members[0], name="Ward X"), *ROSTER.members[1:])},
+        {"task": task_digest(b"another")},
+        {"relays": ()},
+        {"relays": (Relay("other.example:443", RELAY.public, bytes(64)),)},
+        {"signature": bytes(64)},
+    ],
+)
+def test_a_list_that_was_changed_has_no_signature_and_all_but_the_signature_make_its_digest(change):
+    changed = replace(ROSTER, **change)
+    with pytest.raises(RemoteProtocolError):
+        check_roster(changed)
+    assert (changed.digest == ROSTER.digest) == ("signature" in change)
+
+
+def test_a_list_without_its_inviter_is_refused():
+    with pytest.raises(RemoteProtocolError, match="its inviter is not on"):
+        check_roster(closed(MEMBERS[1:]))
+
+
+def test_a_list_with_one_name_twice_is_refused():
+    with pytest.raises(RemoteProtocolError, match='two members would be called "WARD B"'):
+        check_roster(closed((*MEMBERS[:2], Member("WARD B", OTHER.public))))
+
+
+def test_a_list_with_one_key_twice_is_refused():
+    with pytest.raises(RemoteProtocolError, match="do not ascend"):
+        check_roster(closed((*MEMBERS[:2], Member("Ward C", JOINER.public))))
+
+
+@pytest.mark.parametrize("members", [ROSTER.members[::-1], ROSTER.members[:1] * 2])
+def test_a_list_out_of_order_is_refused(members):
+    with pytest.raises(RemoteProtocolError, match="do not ascend"):
+        check_roster(replace(ROSTER, members=members))
+
+
+@pytest.mark.parametrize("name", ["", " Ward", "Ward ", "Ward\n", "Ward\u202e", "W" * 41, "\x1b[2J", 7])
+def test_what_cannot_be_shown_is_no_name(name):
+    assert not isinstance(name, str) or not is_name(name)
+    packed = SECRET.write(replace(ROSTER, members=(Member(name, INVITER.public),)))
+    with pytest.raises(RemoteProtocolError, match="a member's name"):
+        SECRET.read(packed)
+
+
+@pytest.mark.parametrize(
+    ("names", "twice"),
+    [
+        (("Ward A", "Ward B"), None),
+        (("Ward A", "ward a"), "ward a"),
+        (("Straße", "STRASSE"), "STRASSE"),
+        (("\uff37ard", "Ward"), "Ward"),
+        (("Zoe\u0308", "Zo\u00eb"), "Zo\u00eb"),
+    ],
+)
+def test_names_that_people_would_confuse_are_one(names, twice):
+    assert same_name(names) == twice
