@@ -103,8 +103,8 @@ class RelayedStreams:
         self._is_up = asyncio.Event()
         self._refused: asyncio.Future[None] | None = None
         """Ends `start` with an error that another try does not mend."""
-        self._said: dict[int, str] = {}
-        """Why each relay cannot be reached, as the owner was told."""
+        self._said: dict[int, set[str]] = {}
+        """Why each relay cannot be reached, as the owner has read since it was."""
         self._locals: dict[StreamId, LocalEnd] = {}
         self._why: dict[StreamId, str] = {}
         """Why streams ended that are still being opened."""
@@ -267,8 +267,8 @@ class RelayedStreams:
         line = str(error)
         if not isinstance(error, NoWay) and self._refused is not None and not self._refused.done():
             self._refused.set_exception(error)
-        elif self._said.get(carrier.relay) != line:
-            self._said[carrier.relay] = line
+        elif line not in (said := self._said.setdefault(carrier.relay, set())):
+            said.add(line)
             self._warn(line)
 
     def next_frame(self, carrier: CarrierId) -> Frame | None:
