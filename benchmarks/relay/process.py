@@ -27,7 +27,7 @@ class RelayProcess:
 
     def __init__(self, folder: Path) -> None:
         key_file = folder / "tracker.key"
-        command = (sys.executable, "-m", "node.tracker", "--relay", "--listen", "127.0.0.1:0")
+        command = (sys.executable, "-m", "node.tracker", "--relay", "--listen", "127.0.0.1:0", "--tls", "on")
         self._process = subprocess.Popen(
             (*command, "--key", str(key_file), *_UNLIMITED),
             stdout=subprocess.PIPE,
