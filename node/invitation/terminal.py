@@ -35,7 +35,7 @@ class Terminal:
 
     async def ask(self, question: str) -> bool:
         """Asks a question; anything but y or yes is a no."""
-        print(f"{question} [y/N] ", end="\n" if self.yes else "", flush=True)
+        print(f"{question} [y/N] ", end="yes\n" if self.yes else "", flush=True)
         return self.yes or await self.line() in {"y", "yes"}
 
 

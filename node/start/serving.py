@@ -40,9 +40,8 @@ def learn_and_serve(folder: Path, more: Sequence[str] = ()) -> int:
     reception = Reception(folder, own_key(folder), state, _Nobody())
     if reception.is_over:
         return learn(folder, more)
-    names = [seat.name for seat in reception.waited_for]
-    have = "has" if len(names) == 1 else "have"
-    print(f"waiting for {' and '.join(names)}, who {have} not confirmed the list yet", flush=True)
+    names = " and ".join(seat.name for seat in reception.waited_for)
+    print(f"the list is not confirmed yet by {names}", flush=True)
     with _served(folder, reception):
         return learn(folder, more)
 
