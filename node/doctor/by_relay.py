@@ -31,7 +31,7 @@ from node.net.relay.client import (
     without_password,
 )
 from node.net.relay.streams import Presence, RelayedStreams
-from node.net.tls import make_dialling, url
+from node.net.tls import ON, make_dialling, url
 from node.storage.folder_lock import KEY, Lock
 from node.storage.key_file import read_key
 from node.system.addresses import split_endpoint
@@ -53,11 +53,10 @@ _AWAY_S, _LOOK_S = 2.0, 0.1
 """A member that no relay leads to for so long is away; how often to look."""
 
 
-async def examine_folder(folder: Path, tls: str, parameters: int) -> list[list[Examined]]:
+async def examine_folder(folder: Path, parameters: int) -> list[list[Examined]]:
     """Examines the swarm in a run's folder; returns what was found of its relays, and of its other members.
 
-    `tls`: as --tls, for the relays. `parameters`: those of the model. Raises ConfigError for a folder without
-    a swarm, or with a damaged one.
+    `parameters`: those of the model. Raises ConfigError for a folder without a swarm, or with a damaged one.
     """
     swarm, key = read_swarm(folder), read_key(folder / KEY)
     if key is None:
@@ -65,11 +64,11 @@ async def examine_folder(folder: Path, tls: str, parameters: int) -> list[list[E
     try:
         lock = Lock(folder)
     except UserError:
-        return [await _relays(swarm, None, tls), []]
+        return [await _relays(swarm, None), []]
     try:
-        relays = await _relays(swarm, key, tls)
+        relays = await _relays(swarm, key)
         is_open = any(each.level != "problem" for each in relays)
-        return [relays, await _members(swarm, key, tls, parameters) if is_open else []]
+        return [relays, await _members(swarm, key, parameters) if is_open else []]
     finally:
         lock.release()
 
@@ -77,9 +76,9 @@ async def examine_folder(folder: Path, tls: str, parameters: int) -> list[list[E
 # -- relays ------------------------------------------------------------------------------------------------
 
 
-async def _relays(swarm: Swarm, key: NodeKey | None, tls: str) -> list[Examined]:
+async def _relays(swarm: Swarm, key: NodeKey | None) -> list[Examined]:
     """`key`: this node's own; None: it is shown to no relay, as a node runs with it."""
-    client = RelayClient(KERNEL, tls)
+    client = RelayClient(KERNEL, ON)
     try:
         return list(
             await asyncio.gather(*(_relay(relay, swarm, key, client) for relay in swarm.roster.relays))
@@ -116,7 +115,7 @@ class _ToRelay:
         link = ws.get_extra_info("ssl_object")
         for passed in _before("TLS", way):
             yield passed
-        yield tls_to_relay(None if link is None else link.getpeercert(binary_form=True))
+        yield tls_to_relay(link.getpeercert(binary_form=True) or b"")
         yield Finding("websocket", "yes")
         try:
             async with asyncio.timeout(CONNECT_S):
@@ -167,10 +166,10 @@ def _before(failed: Column, proxy: str) -> list[Finding]:
 # -- members -----------------------------------------------------------------------------------------------
 
 
-async def _members(swarm: Swarm, key: NodeKey, tls: str, parameters: int) -> list[Examined]:
+async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined]:
     roster = swarm.roster
     others = [member for member in roster.members if member.key != key.public]
-    streams = RelayedStreams(key, roster.admission, roster.relays, tls=tls)
+    streams = RelayedStreams(key, roster.admission, roster.relays, tls=ON)
     try:
         async with asyncio.timeout(CONNECT_S):
             await streams.start()
@@ -201,7 +200,7 @@ class _ToMember:
     ) -> None:
         self._member, self._endpoint = member, of_key(member.key)
         self._streams, self._client, self._size, self._turn = streams, client, size, turn
-        self._tls = make_dialling("on", lambda _: frozenset())
+        self._tls = make_dialling(ON, lambda _: frozenset())
         self._ahead_s: float | None = None
 
     async def examined(self) -> Examined:
@@ -247,7 +246,7 @@ class _ToMember:
                 await ws.close()
 
     async def _measured(self) -> list[Finding]:
-        way = Way(self._client, url("on", self._endpoint), self._tls.dialling(self._endpoint))
+        way = Way(self._client, url(ON, self._endpoint), self._tls.dialling(self._endpoint))
         self._ahead_s = (await way.get(HEALTH)).ahead_s
         async with self._turn:
             trip = await way.round_trip_s()

@@ -102,9 +102,9 @@ async def a_proxy(monkeypatch, password=None, **manners):
         await asyncio.gather(*serving, return_exceptions=True)
 
 
-async def examined(folder, tls="on"):
+async def examined(folder):
     async with asyncio.timeout(ENOUGH_S):
-        return await examine_folder(folder, tls, 1_000_000)
+        return await examine_folder(folder, 1_000_000)
 
 
 async def test_a_swarm_that_is_well(tmp_path):
@@ -127,14 +127,6 @@ async def test_a_swarm_that_is_well(tmp_path):
     ]
     assert table([found])[0].split()[:3] == ["relay", "proxy", "name"]
     assert table([member])[1].startswith("Ward B  yes")
-
-
-async def test_on_this_machine_a_relay_is_asked_without_tls(tmp_path):
-    async with running() as (relay, _):
-        named = Relay(relay.url.removeprefix("http://"), RELAY_KEY.public, relay.licences.give(ONE.public))
-        folder, _ = swarm_folder(tmp_path, named)
-        (found,), _ = await examined(folder, "auto")
-    assert (found.cell("TLS"), found.cell("admission"), found.level) == ("none", "yes", "ok")
 
 
 async def test_who_is_away_is_named_and_is_no_fault_of_this_machine(tmp_path):
