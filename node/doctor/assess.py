@@ -113,8 +113,13 @@ def subject(certificate: bytes) -> str:
     return one_line(name)[:_WORDS] or "without a name"
 
 
-def tls_to_relay(certificate: bytes) -> Finding:
-    """Says whether TLS (certificate in DER) ends at the relay, or at a proxy that intercepts it."""
+def tls_to_relay(certificate: bytes | None) -> Finding:
+    """Says whether TLS ends at the relay, or at a proxy that intercepts it.
+
+    `certificate`: in DER; None: there is no TLS, as on this machine.
+    """
+    if certificate is None:
+        return Finding("TLS", "none")
     try:
         vouched_for(certificate)
     except WrongPeer:
@@ -141,6 +146,8 @@ def no_way(error: BaseException | None) -> tuple[Column, str]:
             return "websocket", f"status {status}"
         case ClientSSLError() | ssl.SSLError():
             return "TLS", "fails"
+        case ValueError():
+            return "proxy", "no address"
         case _:
             cause = getattr(error, "os_error", None) or error
             if isinstance(cause, socket.gaierror):

@@ -22,7 +22,14 @@ from node.doctor.requests import HEALTH, Way, upload_bytes_per_s
 from node.invitation.swarm_file import Swarm, read_swarm
 from node.net.dialling import RELAYED_CAP_S, connect, meet, new_client
 from node.net.relay.carrier import PATH
-from node.net.relay.client import CONNECT_S, NoWay, RelayClient, next_message, place_of, proxy_for
+from node.net.relay.client import (
+    CONNECT_S,
+    NoWay,
+    RelayClient,
+    next_message,
+    proxy_for,
+    without_password,
+)
 from node.net.relay.streams import Presence, RelayedStreams
 from node.net.tls import make_dialling, url
 from node.storage.folder_lock import KEY, Lock
@@ -46,10 +53,11 @@ _AWAY_S, _LOOK_S = 2.0, 0.1
 """A member that no relay leads to for so long is away; how often to look."""
 
 
-async def examine_folder(folder: Path, parameters: int) -> list[list[Examined]]:
+async def examine_folder(folder: Path, tls: str, parameters: int) -> list[list[Examined]]:
     """Examines the swarm in a run's folder; returns what was found of its relays, and of its other members.
 
-    `parameters`: those of the model. Raises ConfigError for a folder without a swarm, or with a damaged one.
+    `tls`: as --tls, for the relays. `parameters`: those of the model. Raises ConfigError for a folder without
+    a swarm, or with a damaged one.
     """
     swarm, key = read_swarm(folder), read_key(folder / KEY)
     if key is None:
@@ -57,11 +65,11 @@ async def examine_folder(folder: Path, parameters: int) -> list[list[Examined]]:
     try:
         lock = Lock(folder)
     except UserError:
-        return [await _relays(swarm, None), []]
+        return [await _relays(swarm, None, tls), []]
     try:
-        relays = await _relays(swarm, key)
+        relays = await _relays(swarm, key, tls)
         is_open = any(each.level != "problem" for each in relays)
-        return [relays, await _members(swarm, key, parameters) if is_open else []]
+        return [relays, await _members(swarm, key, tls, parameters) if is_open else []]
     finally:
         lock.release()
 
@@ -69,9 +77,9 @@ async def examine_folder(folder: Path, parameters: int) -> list[list[Examined]]:
 # -- relays ------------------------------------------------------------------------------------------------
 
 
-async def _relays(swarm: Swarm, key: NodeKey | None) -> list[Examined]:
+async def _relays(swarm: Swarm, key: NodeKey | None, tls: str) -> list[Examined]:
     """`key`: this node's own; None: it is shown to no relay, as a node runs with it."""
-    client = RelayClient(KERNEL)
+    client = RelayClient(KERNEL, tls)
     try:
         return list(
             await asyncio.gather(*(_relay(relay, swarm, key, client) for relay in swarm.roster.relays))
@@ -93,13 +101,8 @@ class _ToRelay:
     async def steps(self) -> AsyncIterator[Finding]:
         """Takes the steps up to the first one that is barred."""
         host, _ = split_endpoint(self._relay.endpoint)
-        try:
-            proxy = proxy_for(host)
-            way = "none" if proxy is None else place_of(proxy)
-        except ValueError:
-            advice = "HTTPS_PROXY is no address; allowed: http://NAME:PASSWORD@HOST:PORT"
-            yield Finding("proxy", "no address", "problem", advice)
-            return
+        proxy = proxy_for(host)
+        way = "none" if proxy is None else without_password(proxy)
         try:
             async with asyncio.timeout(CONNECT_S):
                 ws = await self._client.open(self._relay.endpoint, PATH, MAX_FRAME_BYTES)
@@ -113,7 +116,7 @@ class _ToRelay:
         link = ws.get_extra_info("ssl_object")
         for passed in _before("TLS", way):
             yield passed
-        yield tls_to_relay(link.getpeercert(binary_form=True) or b"")
+        yield tls_to_relay(None if link is None else link.getpeercert(binary_form=True))
         yield Finding("websocket", "yes")
         try:
             async with asyncio.timeout(CONNECT_S):
@@ -164,10 +167,10 @@ def _before(failed: Column, proxy: str) -> list[Finding]:
 # -- members -----------------------------------------------------------------------------------------------
 
 
-async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined]:
+async def _members(swarm: Swarm, key: NodeKey, tls: str, parameters: int) -> list[Examined]:
     roster = swarm.roster
     others = [member for member in roster.members if member.key != key.public]
-    streams = RelayedStreams(key, roster.admission, roster.relays)
+    streams = RelayedStreams(key, roster.admission, roster.relays, tls=tls)
     try:
         async with asyncio.timeout(CONNECT_S):
             await streams.start()

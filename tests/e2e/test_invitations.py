@@ -29,9 +29,7 @@ class Wards:
         usual = ("--target", "outcome", "--rounds", "2", "--out", str(self.folders[0] / "ward.toml"))
         assert init.main(["--data", str(self.folders[0] / "own.csv"), *usual, *asked]) == 0
         self.endpoint, self.key = free_endpoint(), folder / "relay.key"
-        self.relay = nursery.tracker(
-            "--relay", "--tls", "on", "--listen", self.endpoint, "--key", str(self.key)
-        )
+        self.relay = nursery.tracker("--relay", "--listen", self.endpoint, "--key", str(self.key))
         self.relay.line("to invite, give people this address")
 
     def invite(self) -> Process:
@@ -79,14 +77,16 @@ def test_three_owners_come_from_their_files_to_one_model(wards: Wards) -> None:
     ended(wards, inviter, *joiners)
 
 
-def test_a_member_that_was_killed_starts_from_its_folder(wards: Wards) -> None:
+def test_a_member_that_was_killed_gets_the_list_from_an_inviter_that_learns_already(wards: Wards) -> None:
     inviter = wards.invite()
-    first, second = (wards.join(number, inviter) for number in (1, 2))
-    second.line("Your words")
+    second = wards.join(2, inviter)
+    second.line("waiting until the inviter closes the list")
     second.kill()
+    first = wards.join(1, inviter)
+    inviter.line("the list is closed")
+    inviter.line("Ward C")
     second = wards.start(2)
     second.line("Learn with these, and with nobody else?")
-    inviter.line("the list is closed")
     ended(wards, inviter, first, second)
 
 

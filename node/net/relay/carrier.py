@@ -21,6 +21,7 @@ from protocol.relay.frames import MAX_FRAME_BYTES, Frame, read_frame
 from protocol.relay.ways import CarrierId
 
 FIRST_RETRY_S, RETRY_CAP_S = 0.2, 10.0
+"""The longest pauses between tries: so a relay that is back after 15 s finds all streams alive."""
 PATH = "/v1/relay"
 
 
@@ -83,7 +84,7 @@ class CarrierTask:
                 await self._serve(ws, welcome)
                 if clock() - begun_s > RETRY_CAP_S:
                     wait_s = FIRST_RETRY_S
-            await asyncio.sleep(wait_s * (0.5 + self._entropy(1)[0] / 256))  # not all members at once
+            await asyncio.sleep(wait_s * (1 + self._entropy(1)[0] / 255) / 2)  # not all members at once
             wait_s = min(2 * wait_s, RETRY_CAP_S)
 
     async def _open(self) -> tuple[ClientWebSocketResponse, Welcome]:

@@ -10,7 +10,6 @@ import os
 import ssl
 import urllib.request
 from contextlib import suppress
-from urllib.parse import urlsplit
 
 from aiohttp import (
     ClientConnectorDNSError,
@@ -138,12 +137,9 @@ def proxy_for(host: str) -> str | None:
     return named if "://" in named else f"http://{named}"
 
 
-def place_of(proxy: str) -> str:
-    """Returns HOST:PORT of a proxy, without its password. Raises ValueError for what is no URL."""
-    parts = urlsplit(proxy)
-    if not parts.hostname:
-        raise ValueError("a URL without a host")
-    return f"{parts.hostname}:{parts.port or 80}"
+def without_password(proxy: str) -> str:
+    """Returns a proxy as people may read it, from its URL: HOST:PORT."""
+    return proxy.rpartition("://")[2].rpartition("@")[2].strip("/")
 
 
 def _session(connector: StreamConnector | TCPConnector) -> ClientSession:
@@ -163,7 +159,7 @@ def _any_certificate() -> ssl.SSLContext:
 
 def _why(error: Exception, host: str, proxy: str | None) -> str:
     """Returns which step failed, and what to do. It never shows the proxy's password."""
-    via = None if proxy is None else proxy.rpartition("://")[2].rpartition("@")[2].strip("/")
+    via = None if proxy is None else without_password(proxy)
     match error:
         case ClientHttpProxyError(status=407):
             return (

@@ -6,7 +6,6 @@ import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from tests.unit.node.net.relay.relays import LICENCES, TestRelay
 
 from node.doctor.__main__ import main
 from node.doctor.assess import presence
@@ -15,19 +14,24 @@ from node.doctor.finding import Finding
 from node.doctor.table import advice, table
 from node.invitation.kept import Own
 from node.invitation.swarm_file import Swarm, write_swarm
-from node.net.relay.streams import Presence
+from node.net.relay.streams import Presence, RelayedStreams
 from node.net.routes import answers
+from node.net.tls import make_tls
+from node.net.transport import Callbacks, Transport
 from node.observe.health import health
 from node.storage.folder_lock import KEY, Lock
+from node.system.errors import UserError
+from node.system.system import System
 from protocol.invitation.roster import Member as Listed
 from protocol.relay.admission import Relay
+from protocol.wire.endpoints import of_key
 from tests.e2e.processes import free_endpoint
 from tests.e2e.proxy import Manners, Proxy
 from tests.e2e.swarm import write_key
 from tests.invitations import closed
 from tests.patience import ENOUGH_S
-from tests.unit.node.links import ONE, OTHER, THIRD
-from tests.unit.node.net.relay.test_relayed_transports import Member
+from tests.relays import RELAY_KEY, running
+from tests.unit.node.links import ONE, OTHER, End, anybody
 
 WARD_B = Listed("Ward B", OTHER.public)
 PASSWORD = "ward:secret"
@@ -44,12 +48,10 @@ def swarm_folder(tmp_path, *relays):
 
 @asynccontextmanager
 async def a_relay():
-    relay = TestRelay()
-    await relay.start()
-    try:
-        yield relay
-    finally:
-        await relay.stop()
+    """Yields a relay under TLS, and how the list of member one names it."""
+    async with running(tls="on") as (relay, _):
+        endpoint = relay.url.removeprefix("https://")
+        yield relay, Relay(endpoint, RELAY_KEY.public, relay.licences.give(ONE.public))
 
 
 async def nothing_missing():
@@ -57,17 +59,21 @@ async def nothing_missing():
 
 
 @asynccontextmanager
-async def ward_b(relay, roster):
+async def ward_b(roster):
     """Runs the other member's transport, with a node's health."""
-    member = Member(OTHER, [], (ONE,))
-    member.streams._members, member.streams._relays = roster.admission, roster.relays
+    streams = RelayedStreams(OTHER, roster.admission, roster.relays, tls="on")
+    endpoint = of_key(OTHER.public)
+    tls = make_tls(OTHER, "auto", endpoint, lambda _: frozenset())
+    end = End(OTHER)
+    told = (end._receive, end._unreachable, end._reconnected, end.warnings.append)
+    transport = Transport(Callbacks(*told, anybody), False, tls, OTHER, system=System(streams=streams))
     async with AsyncExitStack() as stack:
-        await member.streams.start()
-        stack.push_async_callback(member.streams.close)
-        await member.transport.start(member.listener, answers(health(nothing_missing), []))
-        stack.callback(member.listener.close)
-        stack.push_async_callback(member.transport.close)
-        yield member
+        stack.callback(end.listener.close)
+        await streams.start()
+        stack.push_async_callback(streams.close)
+        await transport.start(end.listener, answers(health(nothing_missing), []))
+        stack.push_async_callback(transport.close)
+        yield
 
 
 @asynccontextmanager
@@ -96,17 +102,17 @@ async def a_proxy(monkeypatch, password=None, **manners):
         await asyncio.gather(*serving, return_exceptions=True)
 
 
-async def examined(folder):
+async def examined(folder, tls="on"):
     async with asyncio.timeout(ENOUGH_S):
-        return await examine_folder(folder, 1_000_000)
+        return await examine_folder(folder, tls, 1_000_000)
 
 
 async def test_a_swarm_that_is_well(tmp_path):
-    async with a_relay() as relay:
-        folder, roster = swarm_folder(tmp_path, relay.relay(ONE))
-        async with ward_b(relay, roster):
+    async with a_relay() as (_, named):
+        folder, roster = swarm_folder(tmp_path, named)
+        async with ward_b(roster):
             (found,), (member,) = await examined(folder)
-    key = THIRD.public.hex()[:8]
+    key = RELAY_KEY.public.hex()[:8]
     assert [found.cell(column) for column in found.columns[:-1]] == [
         *("none", "yes", "yes", "1.3", "yes", f"{key} pinned", "yes")
     ]
@@ -116,57 +122,60 @@ async def test_a_swarm_that_is_well(tmp_path):
     ]
     assert member.cell("upload").startswith(">= ")
     assert [str(line) for line in advice([found, member])] == [
-        f"ok       {relay.endpoint}: nothing to do",
+        f"ok       {named.endpoint}: nothing to do",
         "ok       Ward B: nothing to do",
     ]
     assert table([found])[0].split()[:3] == ["relay", "proxy", "name"]
     assert table([member])[1].startswith("Ward B  yes")
 
 
+async def test_on_this_machine_a_relay_is_asked_without_tls(tmp_path):
+    async with running() as (relay, _):
+        named = Relay(relay.url.removeprefix("http://"), RELAY_KEY.public, relay.licences.give(ONE.public))
+        folder, _ = swarm_folder(tmp_path, named)
+        (found,), _ = await examined(folder, "auto")
+    assert (found.cell("TLS"), found.cell("admission"), found.level) == ("none", "yes", "ok")
+
+
 async def test_who_is_away_is_named_and_is_no_fault_of_this_machine(tmp_path):
-    async with a_relay() as relay:
-        folder, _ = swarm_folder(tmp_path, relay.relay(ONE))
+    async with a_relay() as (_, named):
+        folder, _ = swarm_folder(tmp_path, named)
         _, (member,) = await examined(folder)
     assert (member.cell("here"), member.level) == ("away", "warning")
     assert member.findings[0].advice.startswith("away for ")
 
 
 async def test_while_a_node_runs_in_the_folder_nothing_takes_its_place(tmp_path):
-    async with a_relay() as relay:
-        folder, _ = swarm_folder(tmp_path, relay.relay(ONE))
+    async with a_relay() as (relay, named):
+        folder, _ = swarm_folder(tmp_path, named)
         lock = Lock(folder)
         (found,), members = await examined(folder)
         lock.release()
-        assert not relay._sockets, "it was not admitted"
-    assert (found.cell("key"), found.cell("admission")) == (f"{THIRD.public.hex()[:8]} pinned", "not asked")
+        assert not relay.relaying.view().connected, "it was not admitted"
+    assert found.cell("key") == f"{RELAY_KEY.public.hex()[:8]} pinned"
+    assert found.cell("admission") == "not asked"
     assert (found.level, members) == ("ok", [])
 
 
 async def test_another_relay_and_one_that_refuses(tmp_path):
-    async with a_relay() as relay:
-        folder, _ = swarm_folder(tmp_path / "a", Relay(relay.endpoint, OTHER.public, bytes(64)))
+    async with a_relay() as (_, named):
+        folder, _ = swarm_folder(tmp_path / "a", Relay(named.endpoint, OTHER.public, bytes(64)))
         (found,), members = await examined(folder)
         (line,) = advice([found])
         assert line.text == (
-            f"the relay holds the key {THIRD.public.hex()[:16]}..., not {OTHER.public.hex()[:16]}...: "
+            f"the relay holds the key {RELAY_KEY.public.hex()[:16]}..., not {OTHER.public.hex()[:16]}...: "
             "another machine answers there"
         )
         assert (line.level, members) == ("problem", [])
-        relay.refusal = ("its inviter's word was changed", True)
-        folder, _ = swarm_folder(tmp_path / "b", relay.relay(ONE))
+        folder, _ = swarm_folder(tmp_path / "b", Relay(named.endpoint, RELAY_KEY.public, bytes(64)))
         (found,), members = await examined(folder)
-        assert found.findings[-1] == Finding(
-            "admission",
-            "refused",
-            "problem",
-            "the relay refuses this swarm: its inviter's word was changed",
-        )
-        assert members == []
+    assert (found.cell("admission"), found.level, members) == ("refused", "problem", [])
+    assert found.findings[-1].advice.startswith("the relay refuses this swarm: ")
 
 
 async def test_a_proxy_with_its_password_leads_there(tmp_path, monkeypatch):
-    async with a_relay() as relay, a_proxy(monkeypatch, PASSWORD) as proxy:
-        folder, _ = swarm_folder(tmp_path, relay.relay(ONE))
+    async with a_relay() as (_, named), a_proxy(monkeypatch, PASSWORD) as proxy:
+        folder, _ = swarm_folder(tmp_path, named)
         (found,), _ = await examined(folder)
     assert [found.cell(column) for column in found.columns[:5]] == [
         *(proxy, "by the proxy", "by the proxy", "1.3", "yes")
@@ -175,9 +184,9 @@ async def test_a_proxy_with_its_password_leads_there(tmp_path, monkeypatch):
 
 
 async def test_a_proxy_that_ends_tls_is_named_and_harms_nobody(tmp_path, monkeypatch):
-    async with a_relay() as relay, a_proxy(monkeypatch, intercepts=True):
-        folder, roster = swarm_folder(tmp_path, relay.relay(ONE))
-        async with ward_b(relay, roster):
+    async with a_relay() as (_, named), a_proxy(monkeypatch, intercepts=True):
+        folder, roster = swarm_folder(tmp_path, named)
+        async with ward_b(roster):
             (found,), (member,) = await examined(folder)
     assert (found.cell("TLS"), found.level, member.level) == ("intercepted", "ok", "ok")
     (line,) = advice([found])
@@ -192,8 +201,8 @@ async def test_a_proxy_that_ends_tls_is_named_and_harms_nobody(tmp_path, monkeyp
     ],
 )
 async def test_what_a_proxy_refuses(tmp_path, monkeypatch, manners, column, cell, text):
-    async with a_relay() as relay, a_proxy(monkeypatch, **manners):
-        folder, _ = swarm_folder(tmp_path, relay.relay(ONE))
+    async with a_relay() as (_, named), a_proxy(monkeypatch, **manners):
+        folder, _ = swarm_folder(tmp_path, named)
         (found,), members = await examined(folder)
     assert (found.cell(column), found.level, members) == (cell, "problem", [])
     assert text in found.findings[-1].advice
@@ -203,7 +212,7 @@ async def test_nobody_listens_no_such_name_and_another_program(tmp_path, monkeyp
     for number, (endpoint, column, cell) in enumerate(
         [(free_endpoint(), "port", "refused"), ("no.such.host.invalid:443", "name", "unknown")]
     ):
-        relay = Relay(endpoint, THIRD.public, LICENCES.give(ONE.public))
+        relay = Relay(endpoint, RELAY_KEY.public, bytes(64))
         folder, _ = swarm_folder(tmp_path / str(number), relay)
         (found,), _ = await examined(folder)
         assert (found.cell(column), found.level) == (cell, "problem")
@@ -213,13 +222,9 @@ async def test_nobody_listens_no_such_name_and_another_program(tmp_path, monkeyp
     assert (found.cell("proxy"), found.level) == ("no answer", "problem")
     monkeypatch.setenv("HTTPS_PROXY", "http://[")
     (found,), _ = await examined(folder)
-    assert found.findings == (
-        Finding(
-            "proxy",
-            "no address",
-            "problem",
-            "HTTPS_PROXY is no address; allowed: http://NAME:PASSWORD@HOST:PORT",
-        ),
+    assert (found.cell("proxy"), found.level) == ("no address", "problem")
+    assert found.findings[-1].advice.endswith(
+        "HTTPS_PROXY is no address; allowed: http://NAME:PASSWORD@HOST:PORT"
     )
 
 
@@ -235,14 +240,14 @@ def test_the_command_wants_one_of_folder_peers_and_tracker(tmp_path, capsys):
     assert "exactly one of FOLDER, --peers" in capsys.readouterr().err
     assert main([str(tmp_path)]) == 2
     assert "give the folder of a swarm that you joined" in capsys.readouterr().err
-    folder, _ = swarm_folder(tmp_path, Relay(free_endpoint(), THIRD.public, bytes(64)))
+    folder, _ = swarm_folder(tmp_path, Relay(free_endpoint(), RELAY_KEY.public, bytes(64)))
     (folder / KEY).unlink()
     assert main([str(folder)]) == 2
     assert "is gone: put a copy of it back" in capsys.readouterr().err
 
 
 def test_the_command_prints_a_table_and_what_to_do(tmp_path, capsys):
-    relay = Relay(free_endpoint(), THIRD.public, LICENCES.give(ONE.public))
+    relay = Relay(free_endpoint(), RELAY_KEY.public, bytes(64))
     folder, _ = swarm_folder(tmp_path, relay)
     assert main([str(folder)]) == 1
     out = capsys.readouterr().out
@@ -250,17 +255,16 @@ def test_the_command_prints_a_table_and_what_to_do(tmp_path, capsys):
     assert f"problem  {relay.endpoint}: no way to {relay.endpoint}: connection refused" in out
 
 
-async def test_a_relay_that_changes_its_mind(tmp_path):
-    """It admits the first carrier alone."""
-    async with a_relay() as relay:
-        folder, _ = swarm_folder(tmp_path, relay.relay(ONE))
-        enter = relay.switch.enter
+async def test_a_relay_that_changes_its_mind(tmp_path, monkeypatch):
+    """It admitted the first carrier, and then refuses."""
 
-        def enter_once(*asked):
-            relay.refusal = ("its day is used up", True)
-            return enter(*asked)
+    async def start(_):
+        raise UserError("the relay refuses this swarm: its day is used up")
 
-        relay.switch.enter = enter_once
+    monkeypatch.setattr(RelayedStreams, "start", start)
+    async with a_relay() as (_, named):
+        folder, _ = swarm_folder(tmp_path, named)
         _, (member,) = await examined(folder)
-    assert (member.cell("here"), member.level) == ("no relay", "problem")
-    assert member.findings[0].advice.endswith("refuses this swarm: its day is used up")
+    assert member.findings == (
+        Finding("here", "no relay", "problem", "the relay refuses this swarm: its day is used up"),
+    )
