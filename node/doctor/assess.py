@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import socket
+import ssl
 from collections.abc import Mapping
+
+from aiohttp import (
+    ClientConnectorDNSError,
+    ClientHttpProxyError,
+    ClientProxyConnectionError,
+    ClientSSLError,
+    WSServerHandshakeError,
+)
+from cryptography import x509
 
 from node.doctor.finding import Column, Finding
 from node.doctor.reach import milliseconds
 from node.doctor.requests import Answer
 from node.net.doors import BODY_LEAST_BYTES_PER_S
+from node.net.relay.streams import Presence
+from node.net.tls import WrongPeer, vouched_for
 from node.runtime.slow_upload import sent_bytes, slow_upload_text
 from node.system.errors import one_line, shown
 from node.task.sections import AggregationSection
@@ -18,6 +32,7 @@ SLOW_BYTES_PER_S = 8 * BODY_LEAST_BYTES_PER_S
 SLOW_ROUND_TRIP_S = 1.0
 _USUAL = AggregationSection()
 _WORDS = 60
+_MINUTES_FROM_S = 120
 _SERVER = "aiohttp"
 """What the Server header of every node contains."""
 
@@ -87,6 +102,65 @@ def _sends(column: Column, whose: str, bytes_per_s: float, parameters: int, memb
     takes = f"{whose} part of a sum of {parameters:,} parameters takes {takes_s:.0f} s: take a smaller model"
     advice = slow_upload_text(_USUAL, parameters, members, bytes_per_s, whose) or takes
     return Finding(column, cell, "warning", advice)
+
+
+def subject(certificate: bytes) -> str:
+    """Returns whom a certificate (DER) names."""
+    try:
+        name = x509.load_der_x509_certificate(certificate).subject.rfc4514_string()
+    except ValueError:
+        return "unreadable"
+    return one_line(name)[:_WORDS] or "without a name"
+
+
+def tls_to_relay(certificate: bytes) -> Finding:
+    """Says whether TLS (certificate in DER) ends at the relay, or at a proxy that intercepts it."""
+    try:
+        vouched_for(certificate)
+    except WrongPeer:
+        advice = (
+            f"TLS ends before the relay, at a program with the certificate {subject(certificate)}: it sees "
+            "what the relay sees, who talks to whom and how much, and no more"
+        )
+        return Finding("TLS", "intercepted", advice=advice)
+    return Finding("TLS", "1.3")
+
+
+def no_way(error: BaseException | None) -> tuple[Column, str]:
+    """Returns the step to a relay at which a websocket failed to open with this error, and its cell."""
+    match error:
+        case ClientHttpProxyError(status=407):
+            return "proxy", "password"
+        case ClientHttpProxyError(status=status):
+            return "proxy", f"status {status}"
+        case ClientProxyConnectionError():
+            return "proxy", "no answer"
+        case ClientConnectorDNSError():
+            return "name", "unknown"
+        case WSServerHandshakeError(status=status):
+            return "websocket", f"status {status}"
+        case ClientSSLError() | ssl.SSLError():
+            return "TLS", "fails"
+        case ValueError():
+            return "proxy", "no address"
+        case _:
+            cause = getattr(error, "os_error", None) or error
+            if isinstance(cause, socket.gaierror):
+                return "name", "unknown"
+            number = getattr(cause, "errno", None)
+            return "port", "refused" if number == errno.ECONNREFUSED else "no answer"
+
+
+def presence(seen: Presence) -> Finding:
+    """Says whether a member is at a relay that leads there from here."""
+    if seen.relay is not None:
+        return Finding("here", "yes")
+    advice = f"away for {_duration(seen.away_s)}: {seen.why}; look whether it runs, and run its doctor there"
+    return Finding("here", "away", "warning", advice)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < _MINUTES_FROM_S else f"{seconds / 60:.0f} min"
 
 
 def _rate(bytes_per_s: float) -> str:

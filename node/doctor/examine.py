@@ -16,27 +16,30 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 from aiohttp import ClientError, ClientSession
-from cryptography import x509
 
-from node.doctor.assess import between, clock, is_healthy, round_trip, state, throughput, upload
+from node.doctor.assess import (
+    between,
+    clock,
+    is_healthy,
+    round_trip,
+    state,
+    subject,
+    throughput,
+    upload,
+)
 from node.doctor.finding import Column, Examined, Finding
 from node.doctor.reach import Address, look_up, reach
-from node.doctor.requests import HEALTH, READY, Answer, Way
+from node.doctor.requests import HEALTH, READY, Answer, Way, upload_bytes_per_s
 from node.net.dialling import CONNECT_CAP_S, connect, meet, new_client
 from node.net.tls import Dialling, WrongPeer, make_dialling, url, vouched_for
 from node.net.versions import OtherVersion
 from node.system.addresses import PeerAddress
-from node.system.errors import one_line, reason
+from node.system.errors import reason
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.wire.handshake import NONCE_BYTES
 from protocol.wire.ids import Key
 
 _NETWORK = (ClientError, OSError, TimeoutError)
-_PONG_BYTES = 125
-"""The most that a control frame of a websocket holds."""
-_UPLOADS = (128, 512, 2048, 8192)
-"""How many pongs are sent, until they take _LONG_ENOUGH_S: 1 MB at most, as a handshake has 5 s."""
-_LONG_ENOUGH_S = 0.5
 _UNCHANGED = "let the proxy pass TCP through unchanged"
 
 
@@ -156,7 +159,7 @@ class _Trip:
 
     async def _who_ends_it(self, certificate: bytes) -> str:
         """Returns what to do if TLS does not end at a node: at something in between, or another program."""
-        named = f"its certificate ({_subject(certificate)}) is no node's"
+        named = f"its certificate ({subject(certificate)}) is no node's"
         try:
             key = await self._proved(None)
         except _NETWORK:
@@ -230,40 +233,13 @@ class _Trip:
                 found.append(round_trip(await way.round_trip_s()))
                 found.append(throughput(await way.bytes_per_s(), *self._size))
                 if self._key is not None:
-                    found.append(upload(await self._upload_bytes_per_s(), *self._size))
+                    rate = await upload_bytes_per_s(self._client, self._endpoint, self._tls, CONNECT_CAP_S)
+                    found.append(upload(rate, *self._size))
         except* _NETWORK as broken:
             text = f"the connection broke or stood still ({_first(broken)}): look at the network in between"
             column: Column = "upload" if found[-1].column == "throughput" else "throughput"
             found.append(_problem(column, "broken", text))
         return found
-
-    async def _upload_bytes_per_s(self) -> float:
-        """Returns a lower bound on the rate at which this machine's data arrives there."""
-        rate = 0.0
-        for count in _UPLOADS:
-            took_s = await self._sent_s(count)
-            rate = count * _PONG_BYTES / took_s
-            if took_s >= _LONG_ENOUGH_S:
-                break
-        return rate
-
-    async def _sent_s(self, count: int) -> float:
-        """Returns how long it takes until so many pongs have arrived.
-
-        A node takes no body from a stranger; but a websocket takes pongs that nobody asked for, and ignores
-        them. The far end's challenge comes when it has read all of them.
-        """
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(CONNECT_CAP_S):
-            ws = await connect(self._client, self._endpoint, self._tls)
-            begun = loop.time()
-            try:
-                for _ in range(count):
-                    await ws.pong(bytes(_PONG_BYTES))
-                await meet(ws, self._endpoint, self._tls, os.urandom(NONCE_BYTES))
-                return loop.time() - begun
-            finally:
-                await ws.close()
 
 
 def _problem(column: Column, cell: str, advice: str) -> Finding:
@@ -272,15 +248,6 @@ def _problem(column: Column, cell: str, advice: str) -> Finding:
 
 def _digits(key: Key) -> str:
     return f"{key.hex()[:16]}..."
-
-
-def _subject(certificate: bytes) -> str:
-    """Returns whom a certificate (DER) names."""
-    try:
-        name = x509.load_der_x509_certificate(certificate).subject.rfc4514_string()
-    except ValueError:
-        return "unreadable"
-    return one_line(name)[:60] or "without a name"
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> str:

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 Level = Literal["ok", "warning", "problem"]
 Column = Literal[
-    "name", "port", "TLS", "answers", "key", "state", "clock", "round trip", "throughput", "upload"
+    "proxy",
+    "name",
+    "port",
+    "TLS",
+    "answers",
+    "websocket",
+    "here",
+    "key",
+    "admission",
+    "state",
+    "clock",
+    "round trip",
+    "throughput",
+    "upload",
 ]
-COLUMNS: tuple[Column, ...] = get_args(Column)
-"""The steps in their order. After a problem, the later ones are not taken."""
+Columns = tuple[Column, ...]
+"""Steps in their order. After a problem, the later ones are not taken."""
+TO_PEER: Columns = (
+    "name",
+    "port",
+    "TLS",
+    "answers",
+    "key",
+    "state",
+    "clock",
+    "round trip",
+    "throughput",
+    "upload",
+)
+TO_RELAY: Columns = ("proxy", "name", "port", "TLS", "websocket", "key", "admission", "round trip")
+TO_MEMBER: Columns = ("here", "key", "clock", "round trip", "upload")
+"""To a member of a swarm by invitation, through its relays."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +53,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Examined:
-    """One peer: its "host:port", what was found, the key that it proved, and how far its clock is ahead.
+    """One peer: its "host:port" or name, what was found, the key that it proved, how far its clock is ahead.
 
     `key` has 32 bytes; None if none was proved. `ahead_s`: in seconds, to a second; None if unknown.
     """
 
-    endpoint: str
+    who: str
     findings: tuple[Finding, ...]
     key: bytes | None
     ahead_s: float | None
+    columns: Columns = TO_PEER
 
     @property
     def level(self) -> Level:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from statistics import median
 from aiohttp import ClientSession, StreamReader
 
 from node.net.date_header import ahead_s
+from node.net.dialling import connect, meet
+from node.net.tls import Dialling
+from protocol.wire.handshake import NONCE_BYTES
 
 HEALTH, READY = "/healthz", "/readyz"
 LARGEST_PART = "/page/uPlot.iife.min.js"
@@ -20,6 +24,11 @@ _PARTS_AT_ONCE, _PARTS = 4, 16
 _ROUND_TRIPS = 5
 _MOST_BYTES = 64 * 1024
 _MOST_PART_BYTES = 1024 * 1024
+_PONG_BYTES = 125
+"""The most that a control frame of a websocket holds."""
+_UPLOADS = (128, 512, 2048, 8192)
+"""How many pongs are sent, until they take _LONG_ENOUGH_S: 1 MB at most, as a handshake has 5 s."""
+_LONG_ENOUGH_S = 0.5
 ANSWER_S = 5.0
 """Time limit of one small answer."""
 PARTS_S = 20.0
@@ -88,6 +97,39 @@ class Way:
                     return 0
                 count += len(await _at_most(answer.content, _MOST_PART_BYTES))
         return count
+
+
+async def upload_bytes_per_s(client: ClientSession, endpoint: str, tls: Dialling, within_s: float) -> float:
+    """Returns a lower bound on the rate at which this machine's data arrives at a node.
+
+    `within_s`: the time limit of each try. Raises as `connect` and `meet` do.
+    """
+    rate = 0.0
+    for count in _UPLOADS:
+        async with asyncio.timeout(within_s):
+            took_s = await _sent_s(client, endpoint, tls, count)
+        rate = count * _PONG_BYTES / took_s
+        if took_s >= _LONG_ENOUGH_S:
+            break
+    return rate
+
+
+async def _sent_s(client: ClientSession, endpoint: str, tls: Dialling, count: int) -> float:
+    """Returns how long it takes until so many pongs have arrived.
+
+    A node takes no body from a stranger; but a websocket takes pongs that nobody asked for, and ignores
+    them. The far end's challenge comes when it has read all of them.
+    """
+    loop = asyncio.get_running_loop()
+    ws = await connect(client, endpoint, tls)
+    begun = loop.time()
+    try:
+        for _ in range(count):
+            await ws.pong(bytes(_PONG_BYTES))
+        await meet(ws, endpoint, tls, os.urandom(NONCE_BYTES))
+        return loop.time() - begun
+    finally:
+        await ws.close()
 
 
 async def _at_most(content: StreamReader, count: int) -> bytes:

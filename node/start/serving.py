@@ -41,7 +41,7 @@ def learn_and_serve(folder: Path, more: Sequence[str] = ()) -> int:
     if reception.is_over:
         return learn(folder, more)
     names = " and ".join(seat.name for seat in reception.waited_for)
-    print(f"waiting for {names}, who has not confirmed the list yet", flush=True)
+    print(f"the list is not confirmed yet by {names}", flush=True)
     with _served(folder, reception):
         return learn(folder, more)
 

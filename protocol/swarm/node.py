@@ -781,7 +781,8 @@ class Node:
         if not self._seeker.again(failed.reason, now):
             return False
         self._course.step(Event.NOT_BEGUN)
-        self._state.round += 1  # its announcements show that no vote of it comes in this session
+        if self._patience.waits(now):  # for longer than T_group, in which others' votes would stay bound:
+            self._state.round += 1  # its announcements show that no vote of it comes in this session
         self._runs.end()
         self._blame(self._machine, failed, now)
         self._machine = None

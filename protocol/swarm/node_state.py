@@ -170,9 +170,9 @@ class NodeState:
 
     All parts of a node read it; one class writes each field (tests/unit/protocol/test_state_owners.py).
 
-    `round`: how many rounds it has ended, with others or alone, and sessions that it has left without
-    spending its offer. It is this node's own count: nobody else's message changes it, and no other node
-    compares it with anything but an earlier value of it.
+    `round`: how many rounds it has ended, with others or alone, and, where its owner has it wait, sessions
+    that it has left without spending its offer. It is this node's own count: nobody else's message changes
+    it, and no other node compares it with anything but an earlier value of it.
 
     `line`: the line of its base. `votes`: its open votes. `gone`: the electors of this anchor that its owner
     declares gone for good. `run`: the run of steps that it is in, by the sid of its first step.

@@ -31,6 +31,19 @@ def test_a_site_at_2_mbit_per_second_takes_part_in_every_sum(make_box, protocol:
     assert not any("left out" in line for node in box.nodes for line in node.lines)
 
 
+@pytest.mark.parametrize("count", [3, pytest.param(5, marks=pytest.mark.soak)])
+def test_a_swarm_at_1_mbit_per_second_sums_a_model_of_a_million_parameters(make_box, count: int) -> None:
+    """Each sum takes a minute or more, four times its cap: bytes that come have a time of their own."""
+    box = make_box(count, 3, *LARGE)
+    for node in box.nodes:
+        box.network.narrow(node.number, SLOW / 2, SLOW / 2)
+    box.start_all()
+    box.run_to_the_end()
+    for node in box.nodes:
+        assert [line["participants"] for line in node.history] == [count] * 3
+        assert min(line["aggregate_s"] for line in node.history) > 50
+
+
 @pytest.mark.parametrize("protocol", ["additive", pytest.param("masked", marks=pytest.mark.soak)])
 def test_a_site_whose_line_becomes_slow_takes_part_still(make_box, protocol: str) -> None:
     """The times of all have adapted to fast sums by then."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from scenarios.frame.children import PRELOAD, warm_up
-from tests.e2e.namespaces import Conditions, NotPossible, Wire
+from tests.e2e.namespaces import OPEN, Conditions, NotPossible, Site, Wire
 from tests.e2e.processes import ROOT, Nursery, Process
 from tests.e2e.swarm import SMALL, Swarm
 
@@ -67,16 +67,16 @@ def make_waiting_swarm(make_swarm) -> Callable[..., Swarm]:
     return partial(make_swarm, waiting=True)
 
 
-MakeWire = Callable[[int, int, Conditions], Wire]
+MakeWire = Callable[[Sequence[Site], int, Conditions], Wire]
 
 
 @pytest.fixture
 def make_wire() -> Iterator[MakeWire]:
     wires: list[Wire] = []
 
-    def make(count: int, seed: int, conditions: Conditions) -> Wire:
+    def make(sites: Sequence[Site], seed: int, conditions: Conditions) -> Wire:
         try:
-            wires.append(Wire(count, seed, conditions))
+            wires.append(Wire(sites, seed, conditions))
         except NotPossible as why:
             pytest.skip(f"network namespaces are not to be had here: {why}")
         return wires[-1]
@@ -91,7 +91,7 @@ def make_nodes(make_wire: MakeWire, make_swarm) -> Callable[..., tuple[Swarm, Wi
     """Returns a function that makes a node in each namespace."""
 
     def make(count: int, rounds: int, conditions: Conditions, *overrides: str):
-        wire = make_wire(count, 7, conditions)
+        wire = make_wire([OPEN] * count, 7, conditions)
         swarm = make_swarm(count, rounds, *overrides)
         swarm.endpoints = wire.endpoints
         return swarm, wire, [swarm.start_in(number, wire.namespaces[number]) for number in range(count)]

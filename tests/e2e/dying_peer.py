@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -91,12 +91,21 @@ class WrongClock:
 
 @dataclass(frozen=True)
 class Orders:
-    """What the process does besides running a node, in which network namespace, and what its clock shows."""
+    """What the process does besides running a node, and where.
+
+    `namespace`: of the network; `clock`: what its clock shows; `environment`: variables of its own.
+    """
 
     fate: Fate | None = None
     record: Path | None = None
     namespace: str | None = None
     clock: WrongClock | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def watches(self) -> bool:
+        """Whether messages are counted or recorded."""
+        return self.fate is not None or self.record is not None
 
 
 def wrap(orders: Orders) -> None:
@@ -134,6 +143,7 @@ def run(module: str, argv: list[str], out: Connection, err: Connection, orders: 
         enter(orders.namespace)
     if orders.clock is not None:
         orders.clock.set()
-    if replace(orders, clock=None) != Orders():
+    os.environ.update(orders.environment)
+    if orders.watches:
         wrap(orders)
     sys.exit(main_of(module)(argv))

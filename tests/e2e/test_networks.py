@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
-from tests.e2e.namespaces import Conditions, enter
+from tests.e2e.namespaces import Conditions, within
 from tests.e2e.swarm import MASKED, get
 
 TIMEOUTS = tuple(
     f"aggregation.{name}_timeout_s={s}" for name, s in (("group", 20), ("shares", 6), ("sums", 6))
 )
 OF_ALL = "aggregation.min_participants=5"
-
-T = TypeVar("T")
 
 
 def test_delay_and_loss(make_nodes) -> None:
@@ -25,17 +20,6 @@ def test_delay_and_loss(make_nodes) -> None:
     ends = [node.ends_well() for node in nodes]
     assert wire.lost > 10
     assert all(end["generation"] for end in ends)
-
-
-def seen_from(namespace: str, look: Callable[[], T]) -> T:
-    """Runs a program in that namespace; returns its output."""
-
-    def there() -> T:
-        enter(namespace)
-        return look()
-
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(there).result()
 
 
 def test_off_loopback_the_page_asks_for_its_token(make_nodes) -> None:
@@ -48,7 +32,7 @@ def test_off_loopback_the_page_asks_for_its_token(make_nodes) -> None:
     token = file.read_text().strip()
 
     def ask(path: str, **headers: str) -> tuple[int, bytes]:
-        return seen_from(wire.namespaces[1], lambda: get(swarm.endpoints[0], path, headers, tls=True))
+        return within(wire.namespaces[1], lambda: get(swarm.endpoints[0], path, headers, tls=True))
 
     for path in ("/v1/status", "/v1/events"):
         assert (

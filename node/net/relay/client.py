@@ -135,6 +135,11 @@ def proxy_for(host: str) -> str | None:
     return named if "://" in named else f"http://{named}"
 
 
+def without_password(proxy: str) -> str:
+    """Returns a proxy as people may read it, from its URL: HOST:PORT."""
+    return proxy.rpartition("://")[2].rpartition("@")[2].strip("/")
+
+
 def _session(connector: StreamConnector | TCPConnector) -> ClientSession:
     return ClientSession(
         connector=connector,
@@ -152,7 +157,7 @@ def _any_certificate() -> ssl.SSLContext:
 
 def _why(error: Exception, host: str, proxy: str | None) -> str:
     """Returns which step failed, and what to do. It never shows the proxy's password."""
-    via = None if proxy is None else proxy.rpartition("://")[2].rpartition("@")[2].strip("/")
+    via = None if proxy is None else without_password(proxy)
     match error:
         case ClientHttpProxyError(status=407):
             return (

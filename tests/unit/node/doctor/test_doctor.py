@@ -5,15 +5,10 @@ import datetime
 import email.utils
 import json
 import socket
-import ssl
 from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from node.doctor.__main__ import main
 from node.doctor.assess import between, clock, round_trip, state, throughput, upload
@@ -28,6 +23,7 @@ from node.observe.health import health
 from node.observe.page import PARTS
 from node.system.addresses import PeerAddress
 from tests.e2e.processes import free_endpoint
+from tests.strange_tls import strange_server
 from tests.unit.node.cases import cases
 from tests.unit.node.links import ONE, OTHER, End, accepting, far_side
 
@@ -71,24 +67,6 @@ async def seen(endpoint, key=None, tls="auto"):
     (found,) = await examine_all([PeerAddress(endpoint, key)], tls, "--peers", 1_000_000)
     (line,) = advice([found])
     return found, line
-
-
-def strange_context(folder):
-    """Makes the TLS context of a server that is no node."""
-    private = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "proxy.example")])
-    now = datetime.datetime.now(datetime.UTC)
-    built = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(7)
-    built = built.public_key(private.public_key()).not_valid_before(now - datetime.timedelta(days=1))
-    built = built.not_valid_after(now + datetime.timedelta(days=1)).sign(private, SHA256())
-    file = folder / "certificate.pem"
-    file.write_bytes(
-        built.public_bytes(Encoding.PEM)
-        + private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    return context
 
 
 @pytest.mark.parametrize("tls", [None, "on"])
@@ -244,7 +222,7 @@ async def test_a_name_of_which_one_address_is_dead():
 
 
 async def test_a_program_that_speaks_tls_but_is_no_node(tmp_path):
-    async with far_side(ssl=strange_context(tmp_path)) as endpoint:
+    async with far_side(ssl=strange_server()) as endpoint:
         found, line = await seen(endpoint, None, "on")
     assert found.cell("TLS") == "ends early"
     assert line.text == (
@@ -254,7 +232,7 @@ async def test_a_program_that_speaks_tls_but_is_no_node(tmp_path):
 
 
 async def test_a_proxy_that_ends_tls_in_front_of_a_node(tmp_path):
-    async with far_side(HEALTHY, accepting(OTHER), ssl=strange_context(tmp_path)) as endpoint:
+    async with far_side(HEALTHY, accepting(OTHER), ssl=strange_server()) as endpoint:
         _, line = await seen(endpoint, OTHER.public, "on")
     assert line.text == (
         "a proxy in between ends TLS (its certificate (CN=proxy.example) is no node's), and node "
@@ -417,7 +395,7 @@ def test_the_table_is_aligned_and_json_has_the_same_cells():
     lines = table(found)
     assert len({line.index("agrees" if "agrees" in line else "+50 s") for line in lines[1:]}) == 1
     objects = [json.loads(line) for line in as_json(found)]
-    assert [each["who"] for each in objects] == [each.endpoint for each in found]
+    assert [each["who"] for each in objects] == [each.who for each in found]
     assert objects[1]["steps"]["clock"] == "+50 s"
 
 
@@ -435,7 +413,7 @@ def test_the_command_prints_a_table_and_a_line_for_each(capsys):
 
 @cases("""
     argv => line
-    => give exactly one of --peers HOST:PORT,... and --tracker KEY@URL
+    => give exactly one of FOLDER, --peers HOST:PORT,... and --tracker KEY@URL
     --peers 127.0.0.1:1 --tracker http://127.0.0.1:2 => give exactly one of
     --peers 127.0.0.1 => --peers '127.0.0.1' is refused; allowed: HOST:PORT
     --tracker x@http://127.0.0.1:2 => --tracker 'x@http://127.0.0.1:2' is refused
