@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -113,3 +114,19 @@ def test_a_second_relay_takes_over_without_a_lost_message_and_hands_back(silentl
     assert [each for each in here.got if each not in of_third] == [small(number) for number in range(21)]
     assert [node.lost for node in box.nodes] == [[]] * 3
     box.close()
+
+
+def test_bulk_of_a_minute_goes_over_a_slow_line(box: RelayedBox) -> None:
+    """Over TCP 30 s are allowed; a relay shares a site's line among all members."""
+    here, there = linked(box)
+    box.network.narrow(here.number, up=20_000, down=20_000)
+    large = replace(bulk(1), payload=bytes(1_300_000))
+    begun_s = box.loop.time()
+    here.send(there, iter([large]))
+    here.send(there, [small(1)])
+    box.run_for(10.0)
+    assert there.got[-1] == small(1)  # bulk is not in its way
+    box.run_for(100.0)
+    assert there.got[-1] == large
+    assert box.loop.time() - begun_s > 60.0
+    assert [here.lost, there.lost] == [[], []]
