@@ -31,7 +31,7 @@ from node.net.relay.client import (
     without_password,
 )
 from node.net.relay.streams import Presence, RelayedStreams
-from node.net.tls import make_dialling, url
+from node.net.tls import ON, make_dialling, url
 from node.storage.folder_lock import KEY, Lock
 from node.storage.key_file import read_key
 from node.system.addresses import split_endpoint
