@@ -107,14 +107,14 @@ MACHINES = (
         (("Steps of a fetch", catch_up.STEPS),),
     ),
     Machine(
-        "An invitation",
-        ("invitation.messages", "invitation.inviter", "invitation.joiner"),
-        (("Steps of an inviter", inviter.STEPS), ("Steps of a joiner", joiner.STEPS)),
-    ),
-    Machine(
         "Streams by a relay",
         ("relay.streams", "relay.stream", "relay.ways"),
         (("Steps of one end of a stream", relay_stream.STEPS),),
+    ),
+    Machine(
+        "An invitation",
+        ("invitation.messages", "invitation.inviter", "invitation.joiner"),
+        (("Steps of an inviter", inviter.STEPS), ("Steps of a joiner", joiner.STEPS)),
     ),
     Machine(
         "A relay",

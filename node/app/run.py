@@ -34,7 +34,7 @@ from node.data.sides import Split
 from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
 from node.net.relay.streams import RelayedStreams
 from node.net.routes import answers
-from node.net.tls import ON, by_relay, make_tls, protection, url
+from node.net.tls import by_relay, make_tls, protection, url
 from node.observe.access import Access, access_of, kept_token
 from node.observe.choose import choose_output
 from node.observe.health import health, missing_of
@@ -532,7 +532,6 @@ async def _live_by_relay(
         system.streams,
         system.entropy,
         warn=lambda text: watched.observers.handle(Warned(text)),
-        tls=ON,  # wherever a relay is
     )
     await streams.start()
     try:

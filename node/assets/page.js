@@ -119,6 +119,7 @@ const live = () => {
   setInterval(() => view && !document.hidden && page.tick(view, now()), 1000);
   const isBelow = /\/\d+\/$/.test(location.pathname); // a run below the comparison of several
   if (isBelow) links([["All runs", "../"]]);
+  if (location.pathname.startsWith("/run/")) links([["All swarms", "../../#start"]]); // below the desk
   stream.open();
 };
 

@@ -59,6 +59,7 @@ COMMANDS = (
     Entry("start", "node.start.__main__", "learn with those who were invited; go on after a restart"),
     Entry("members", "node.members.__main__", "show the members of a swarm by invitation; remove one"),
     Entry("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
+    Entry("desk", "node.desk.__main__", "a page for this folder, from data to a model"),
     Entry("scenarios", "scenarios.__main__", "run whole swarms on this machine; get data for them"),
     Entry("bench", "benchmarks.__main__", "measure time, memory and traffic; in the repository only"),
     Entry("completion", "node.cli.completion", "print a script for completion in a shell"),

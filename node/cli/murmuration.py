@@ -14,8 +14,10 @@ from node.cli.error_handling import guarded, print_error
 from node.cli.sigint import SCRIPT, leave
 from node.system.errors import ConfigError, shown
 
+DESK = "desk"
 _HELP = f"""\
 usage: {SCRIPT} COMMAND [ARGUMENT ...]
+       {SCRIPT}              on a terminal: a page for this folder, from data to a model
        {SCRIPT} --version
 
 Peers train one model together, without a server; nobody sees another's update.
@@ -36,7 +38,12 @@ def run() -> NoReturn:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the named command; returns its exit status, or 2 if none is named."""
+    """Runs the named command, on a terminal the desk if none is named; returns its exit status.
+
+    Elsewhere nobody would open the page: then it prints the help, with status 2.
+    """
+    if not argv and sys.stdin.isatty() and sys.stdout.isatty():
+        argv = [DESK]
     command = next((command for command in COMMANDS if command.name == argv[0]), None) if argv else None
     if command is None or not command.is_here():
         return guarded(lambda: _without_command(argv, command), False, print_error)

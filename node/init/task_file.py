@@ -177,8 +177,8 @@ def _passes(training: Training, loss: ChosenLoss | None) -> Iterator[str]:
 def _steps(training: SharedTraining, unit: str) -> Iterator[str]:
     found, peers = training.found, training.peers
     yield f"# All peers take the same steps, on the {unit}s of all. Their number counts as public; if wrong,"
-    yield f"# a step is shorter or longer. Here: {peers} peers with as many as you.    {MARK}: {unit}s"
-    yield f"expected_rows = {training.expected_rows}"
+    yield f"# a step is shorter or longer. Here: {peers} peers with as many as you."
+    yield f"expected_rows = {training.expected_rows}    {MARK}: {unit}s, to one digit"
     if training.steps is not None:
         yield f"steps = {training.steps}"
         yield f"report_every = {found.report_every}           # steps: a round"

@@ -31,8 +31,11 @@ def _privacy(task: Task) -> str:
     privacy = task.privacy
     if privacy.mechanism == "none":
         return "no noise: sums hide single updates, and nothing bounds what the model remembers"
-    honest = "" if privacy.honest is None else f", if at least {counted(privacy.honest, 'other')} are honest"
-    return f"{privacy.mechanism}, epsilon {privacy.epsilon:g} for each of your {task.unit}s{honest}"
+    terms = f"{privacy.mechanism}, epsilon {privacy.epsilon:g} for each of your {task.unit}s"
+    if privacy.honest is None:
+        return terms
+    are = "is" if privacy.honest == 1 else "are"
+    return f"{terms}, if at least {counted(privacy.honest, 'other')} {are} honest"
 
 
 def member_lines(members: Iterable[Member], remarks: dict[Key, str]) -> list[str]:

@@ -53,7 +53,8 @@ class Newcomer(JoinersWindow):
             return Decision.UNFIT
         marked = marked_lines(invitation.task)
         self.terminal.say(
-            "What leaves this machine: masked sums. What the inviter's task says about the inviter's data: "
+            "What leaves this machine: your part of sums that nobody can take apart. What the inviter's task "
+            "says about the inviter's data: "
             f"{counted(len(marked), 'line')} (--show-task prints all)"
         )
         if not await self.terminal.ask(f"Join with {self._options.data.name}?"):

@@ -92,7 +92,7 @@ class Mixed:
 
     async def met(self, request: web.BaseRequest, what: str) -> None:
         """Reports a request for a link of another version, unless its address was reported before."""
-        address = request.remote
+        address = "a relay" if request.remote == "" else request.remote
         if address is None or request.headers.get("Upgrade", "").lower() != "websocket":
             return
         if address not in self._told and len(self._told) < _MOST_ADDRESSES:

@@ -90,7 +90,7 @@ def found_runs(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         try:
-            below = [path] if _has_run(path) else sorted(one for one in path.iterdir() if _has_run(one))
+            below = [path] if has_run(path) else sorted(one for one in path.iterdir() if has_run(one))
         except OSError as error:
             raise ConfigError(
                 f"{one_line(str(path))} cannot be read ({reason(error)}); give the --out folder of a node"
@@ -108,7 +108,8 @@ def found_runs(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _has_run(path: Path) -> bool:
+def has_run(path: Path) -> bool:
+    """Whether a folder itself holds a run."""
     return any((path / name).is_file() for name in _FILES)
 
 

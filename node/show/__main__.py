@@ -8,8 +8,8 @@ from pathlib import Path
 from node.cli.command import command
 from node.cli.options import DEBUG, FOLDERS, argument, option, reachable_path, switch
 from node.cli.sigint import begun
-from node.system.addresses import any_endpoint, is_loopback
-from node.system.errors import ConfigError, one_line, shown
+from node.system.addresses import loopback_endpoint
+from node.system.errors import one_line
 
 _DESCRIPTION = """\
 Serves the page of a run from its folder: of one that is over, or of one that still runs. Several folders are
@@ -24,16 +24,6 @@ The page stays until Ctrl-C. It is for this machine alone: whoever has an accoun
 exit status: 0 shown until it was told to end, 1 failed at run time, 2 bad arguments or folder"""
 
 
-def _local(written: str, place: str) -> str:
-    endpoint = any_endpoint(written, place)
-    if not is_loopback(endpoint):
-        raise ConfigError(
-            f"{place} {shown(written)} is refused: the page is for this machine alone; allowed: an address "
-            "such as 127.0.0.1:8080; others reach it through a tunnel (ssh -L), or get a file from report"
-        )
-    return endpoint
-
-
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions:
     """What is shown, and where."""
@@ -41,7 +31,7 @@ class ShowOptions:
     folders: tuple[Path, ...] = argument(FOLDERS, reachable_path, nargs="+", metavar="DIR")
     listen: str = option(
         "the address of the page, on this machine alone; port 0 takes a free one. Default: %(default)s",
-        _local,
+        loopback_endpoint,
         default="127.0.0.1:0",
         metavar="HOST:PORT",
     )

@@ -411,7 +411,7 @@ class State:
 
     @property
     @_alone
-    def agreed(self) -> tuple[Base, Floats]:
+    def base_and_vector(self) -> tuple[Base, Floats]:
         """The base and its vector, read together: another thread may be adopting the next base."""
         return self.base, self.base_vector
 

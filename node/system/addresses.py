@@ -53,6 +53,17 @@ def any_endpoint(written: str, option: str) -> str:
     return parse_endpoint(written, option, any_port=True)
 
 
+def loopback_endpoint(written: str, option: str) -> str:
+    """Parses the address of a page that is for this machine alone, of any port. Raises ConfigError."""
+    endpoint = any_endpoint(written, option)
+    if not is_loopback(endpoint):
+        raise ConfigError(
+            f"{option} {shown(written)} is refused: the page is for this machine alone; allowed: an address "
+            "such as 127.0.0.1:8080; others reach it through a tunnel (ssh -L), or get a file from report"
+        )
+    return endpoint
+
+
 def wide_endpoint(written: str, option: str) -> str:
     """Parses an address to listen on as `any_endpoint` does; also 0.0.0.0 and [::], all of this machine's."""
     host, colon, port = written.rpartition(":")

@@ -142,9 +142,15 @@ class News:
 
 def made(call: Call, news: Any) -> Any:
     """Make a call, as a task; return its result, once all that the call tells is with `news`."""
-    told = list[Ref]()
-    result = call.result(lambda number, figure: told.append(news.told.remote((call.path, number, figure))))
-    ray.get(told)  # else the driver may have the result before the last news, and show them to nobody
+    last: Ref | None = None
+
+    def tell(number: int, figure: float) -> None:
+        nonlocal last
+        last = news.told.remote((call.path, number, figure))
+
+    result = call.result(tell)
+    if last is not None:
+        ray.get(last)  # else the driver may have the result before the last news, and show them to nobody
     return result
 
 

@@ -29,6 +29,9 @@ class Window:
         A node that is gone when the error is heard, as all are at the end of a test, is no fault of the page.
         """
 
+        self.may_be_refused = False
+        """Whether the test asks for what is refused: Chromium logs such an answer as an error, too."""
+
     def open(self, url: str, scheme: str = "light", size: dict[str, int] = DESK) -> Page:
         """Opens the page at `url` and waits until it has drawn the node's data."""
         page = self.raw(url, scheme, size)
@@ -51,7 +54,8 @@ class Window:
     def _heard(self, message: ConsoleMessage) -> None:
         lost = message.text.startswith("Failed to load resource") or "net::ERR_" in message.text
         may_be_lost = lost and (self.may_lose_the_node or not _answers(message.location["url"]))
-        if message.type in ("error", "warning") and not may_be_lost:
+        is_refusal = self.may_be_refused and "responded with a status of 4" in message.text
+        if message.type in ("error", "warning") and not may_be_lost and not is_refusal:
             self.complaints.append(f"{message.type}: {message.text}")
 
     def _asked(self, request: Request) -> None:

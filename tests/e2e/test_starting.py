@@ -46,6 +46,7 @@ OPENINGS = [
     (AGREE, "torch", "starting: an agreement for digits-agreed.toml"),
     (PREDICT, "torch", "starting: predictions for a.csv with the model in model.safetensors"),
     (("-m", "node.show", "."), "aiohttp", "starting: a page for ."),
+    (("-m", "node.desk"), "aiohttp", "starting: a page for this folder"),
     (("-m", "node.report", "."), "node.report.write", "starting: a report of ."),
     (("-m", "node.rejoin", "--out", "."), "scipy", "starting: a look into ."),
     (DOCTOR, "aiohttp", "starting: an examination of the way to 1 peer"),

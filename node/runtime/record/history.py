@@ -183,7 +183,7 @@ class RoundHistory:
 
     def _evaluate(self) -> tuple[Base, Evaluation]:
         """Returns the base, and its metrics and loss; computes them once per base."""
-        base, vector = self._state.agreed
+        base, vector = self._state.base_and_vector
         if self._evaluation is None or self._evaluation[0] != base.digest:
             self._evaluation = base.digest, self._trainer.evaluate(vector)
             self._own.measured(self._evaluation[1].classes)

@@ -12,6 +12,7 @@ import pytest
 
 from node.cli import murmuration
 from node.cli.commands import COMMANDS, Entry
+from node.desk import __main__ as desk
 from scenarios.__main__ import main as scenarios
 
 NAMES = [command.name for command in COMMANDS]
@@ -86,6 +87,17 @@ def test_what_the_program_says_itself(
     assert complained.startswith(err) if err else complained == ""
     assert complained.count("\n") == bool(err)
     assert argv[:1] not in [(), ("--help",)] or all(f"\n  {name} " in said for name in NAMES)
+
+
+def test_without_a_command_a_terminal_gets_the_desk(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    monkeypatch.setattr(desk, "main", lambda argv: started.append(argv) or 0)
+    for terminals, status in ((("stdin", "stdout"), 0), (("stdin",), 2), (("stdout",), 2)):
+        for stream in ("stdin", "stdout"):
+            answer = stream in terminals
+            monkeypatch.setattr(getattr(sys, stream), "isatty", lambda answer=answer: answer, raising=False)
+        assert called(murmuration.main, ())[0] == status
+    assert started == [[]]
 
 
 def unread(capsys: pytest.CaptureFixture[str], main: Callable[[Sequence[str]], int], *argv: str) -> str:

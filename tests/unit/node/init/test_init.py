@@ -455,7 +455,8 @@ def test_three_and_more_peers_share_their_noise(data, made, peers, honest, least
         f"# privacy.clipping_radius = {chosen.clipping_radius}",
     ):
         assert f"\n{said}" in text
-    assert f"Here: {peers} peers with as many as you.    # FROM YOUR DATA: rows" in text
+    assert f"Here: {peers} peers with as many as you.\nexpected_rows = " in text
+    assert text.count("    # FROM YOUR DATA: rows, to one digit\n") == 1
 
 
 @cases("""

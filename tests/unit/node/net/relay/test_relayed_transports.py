@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import ClientSession
 
+from node.net.link import RELAYED_BULK_CONNECT_S, RELAYED_BULK_S
 from node.net.stream_connector import StreamConnector
 from protocol.wire import masked_messages as masked
 from protocol.wire.endpoints import of_key
@@ -35,6 +36,8 @@ async def test_small_messages_and_bulk_go_to_a_key_by_a_relay():
             assert member.lost.empty()
             assert not member.dropped
         assert there.presence_of(here).relay == there.lines[0].endpoint
+        client = here.links[there.endpoint]._bulk_client
+        assert (client._timeout_s, client._connect_timeout_s) == (RELAYED_BULK_S, RELAYED_BULK_CONNECT_S)
 
 
 async def test_bulk_and_messages_outlive_cut_lines_and_a_relay_that_restarts():

@@ -82,7 +82,7 @@ class Listening:
 @asynccontextmanager
 async def two(base=None):
     """Two nodes at one relay; the second accepts."""
-    async with running() as (relay, _), AsyncExitStack() as stack, asyncio.timeout(ENOUGH_S):
+    async with running(tls="on") as (relay, _), AsyncExitStack() as stack, asyncio.timeout(ENOUGH_S):
         endpoint = relay.url.partition("://")[2]
         both = []
         for key in (ONE, OTHER):

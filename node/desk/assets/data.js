@@ -1,0 +1,72 @@
+// From a file to a task: its first rows, what to predict, how it is read, and what is proposed.
+
+import { byId, element, rows, say } from "../page/elements.js";
+import { counted } from "../page/words.js";
+import { get } from "./ask.js";
+import { files, headed, items, options } from "./fields.js";
+
+const TEXTS = ["target", "target-kind", "person", "peers", "rounds", "privacy", "epsilon"];
+
+const form = () => {
+  const values = { data: byId("data-file").value };
+  for (const name of TEXTS) values[name] = byId(name).value.trim();
+  values["leave-out"] = [...byId("leave-out-list").querySelectorAll("input:checked")].map((box) => box.value);
+  values.missing = byId("missing").value.trim() ? [byId("missing").value.trim()] : [];
+  return values;
+};
+
+const choice = (name) => {
+  const label = element("label");
+  label.append(Object.assign(element("input"), { type: "checkbox", value: name }), name);
+  return label;
+};
+
+// The names of columns as they are in the file choose the target; a file without columns has none.
+const columns = (names) => {
+  options(byId("target"), names.map((name) => [name, name]), names.at(-1));
+  options(byId("person"), [["", "found out"], ["none", "each row is a person's only one"], ...names.map((name) => [name, name])]);
+  byId("leave-out-list").replaceChildren(...names.map(choice));
+  for (const id of ["target-field", "person-field", "leave-out", "rows-box"]) byId(id).hidden = !names.length;
+};
+
+const choose = async (file) => {
+  byId("understood").hidden = true;
+  byId("out").value = "";
+  byId("look-why").hidden = true;
+  byId("data-shown").hidden = false;
+  const found = await get("/v1/rows", { file }).catch((error) => {
+    byId("look-why").hidden = false;
+    say(byId("look-why"), error.message);
+    return { columns: [], rows: [], left_out: 0 };
+  });
+  columns(found.columns);
+  headed("rows-head", "rows", found.columns, found.rows);
+  say(byId("rows-note"), found.left_out ? `and ${counted(found.left_out, "more column")}` : "");
+};
+
+const understood = ({ headline, columns: read, remarks }) => {
+  byId("understood").hidden = false;
+  say(byId("understood-headline"), headline);
+  rows(byId("understood-columns"), read.map(({ name, kind, remark, doubt }) => ({ cells: [name, kind, [remark, doubt].filter(Boolean).join("; ")] })));
+  items(byId("understood-remarks"), remarks);
+  byId("out").value ||= `${byId("data-file").value.split("/").at(-1).split(".")[0].replace(/[^\p{L}\p{N} _-]/gu, "-")}.toml`;
+  byId("understood-title").scrollIntoView();
+};
+
+export const dataScreen = {
+  title: "Your data",
+  template: "data-screen",
+  async show({ data }, query, desk) {
+    byId("data-none").hidden = data.length > 0;
+    files(byId("data-file"), data, query.get("file"));
+    byId("data-file").addEventListener("change", (event) => choose(event.target.value));
+    desk.steps(byId("data-form"), "look", form, { done: understood });
+    const asked = () => ({ ...form(), out: byId("out").value, force: byId("force").checked });
+    const done = ({ task, lines }) => {
+      sessionStorage.setItem(`proposed ${task}`, JSON.stringify(lines));
+      location.hash = `task?${new URLSearchParams({ file: task, data: byId("data-file").value })}`;
+    };
+    desk.steps(byId("init-form"), "init", asked, { done });
+    if (data.length) await choose(byId("data-file").value);
+  },
+};

@@ -1,0 +1,42 @@
+"""The options of `python -m node.predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from node.cli.options import DEBUG, option, reachable_path, switch
+from node.options import cells_option
+from node.storage.whole_files import begins_with
+from node.system.errors import ConfigError, reason, shown
+
+_BEGINNING = b"row,prediction"
+"""How a file that this command wrote begins; such a file may be replaced."""
+
+
+def _out(written: str, place: str) -> Path:
+    """Returns the path; ConfigError if it would replace anything but predictions, such as a device."""
+    path = reachable_path(written, place)
+    try:
+        if not path.exists() or (path.is_file() and begins_with(path, _BEGINNING)):
+            return path
+    except OSError as error:
+        raise ConfigError(f"--out {shown(str(path))} cannot be read: {reason(error)}") from error
+    raise ConfigError(f"--out {shown(str(path))} exists and is not a file of predictions; give another")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """The model, the rows, and where the predictions go."""
+
+    model: Path = option(
+        "a run's --out, or its model.safetensors", reachable_path, required=True, metavar="DIR|FILE"
+    )
+    data: Path = option(
+        "the rows, in the format of the task's own data", reachable_path, required=True, metavar="FILE"
+    )
+    cells: Mapping[str, object] | None = cells_option()
+    out: Path = option("the output. Default: %(default)s", _out, default="predictions.csv", metavar="FILE")
+    json: bool = switch("print one JSON object. Default: no")
+    debug: bool = switch(DEBUG)

@@ -1,0 +1,87 @@
+"""The work of `python -m node.predict`: reads model and rows, writes predictions, says how good they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from node.cli.sigint import begun
+from node.predict.model import answer, calibration, figures, open_model, written
+from node.predict.options import PredictOptions
+from node.predict.rows import read_rows
+from node.runtime.privacy.budget import ledger_text
+from node.storage.whole_files import ANYBODYS, replace_file
+from node.system.errors import ConfigError, one_line, reason, shown
+from node.task.load import with_cells
+from node.training.figures.metric_words import headline_text, metric_text
+from node.training.trainer import Evaluation
+
+
+def predict(options: PredictOptions) -> str:
+    """Writes the predictions; returns what to print. Raises ConfigError."""
+    saved = open_model(options.model)
+    task = saved.task if options.cells is None else with_cells(saved.task, options.cells, "--cells")
+    rows = read_rows(options.data, task, saved.classes, saved.row)
+    outputs = answer(saved, rows)
+    found = None if rows.y is None else figures(saved, outputs, rows.y)
+    say = _as_json if options.json else _as_text
+    corrected = calibration(saved)
+    chances = "" if corrected is None else corrected.says
+    text = say(len(outputs), str(options.out), found, saved.about, chances)
+    begun()
+    _write(options.out, written(saved, outputs))
+    return text
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        replace_file(path, (content,), durable=False, mode=ANYBODYS)
+    except OSError as error:
+        raise ConfigError(f"--out {shown(str(path))} cannot be written: {reason(error)}") from error
+
+
+def _as_json(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object], chances: str) -> str:
+    model = {key: about.get(key) for key in ("base_digest", "generation", "participants", "privacy")}
+    said = {"event": "predicted", "rows": rows, "out": out, "metrics": None, "model": model}
+    said["probabilities"] = chances or None
+    if found is not None:
+        measured = {**_metrics(found), "loss": found.loss}
+        said |= {"metrics": measured, **asdict(found.headline), "flaws": found.flaws}
+    return json.dumps(said)
+
+
+def _metrics(found: Evaluation) -> Mapping[str, float | None]:
+    """Returns the metrics, with the accuracy where targets are classes."""
+    return found.metrics if found.accuracy is None else {**found.metrics, "accuracy": found.accuracy}
+
+
+def _as_text(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object], chances: str) -> str:
+    privacy = about.get("privacy")
+    told_of = ("base_digest", "generation", "participants")
+    base, generation, updates = (one_line(str(about.get(key)))[:16] for key in told_of)
+    lines = [f"model: base {base} of generation {generation}, the mean of {updates} updates"]
+    if isinstance(privacy, dict):
+        lines.append(_spent(privacy))
+    lines.append(f"predictions: {rows} rows in {out}")
+    lines.extend([f"probabilities: {chances}"] if chances else [])
+    lines.extend(["metrics: none, as the data has no target"] if found is None else _measured(found))
+    return "\n".join(lines)
+
+
+def _measured(found: Evaluation) -> list[str]:
+    told = (metric_text(name, value) for name, value in _metrics(found).items())
+    return [
+        f"result: {'; '.join((headline_text(found.headline, found.metrics), *found.flaws))}",
+        f"metrics: {', '.join(told)}, loss {found.loss:.4f}",
+    ]
+
+
+def _spent(privacy: Mapping[str, object]) -> str:
+    try:
+        return one_line(ledger_text(privacy))
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(
+            f"--model states {shown(privacy)} as the privacy spent, which no node does; use the original file"
+        ) from None
