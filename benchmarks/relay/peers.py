@@ -128,7 +128,7 @@ async def _peer(key: NodeKey, keys: list[NodeKey], relay: RelayProcess | None, s
     endpoint, system = endpoint_of(listener, None), SYSTEM
     if relay is not None:
         members = sign_members(keys[0], _DIGEST, tuple(each.public for each in keys))
-        streams = RelayedStreams(key, members, (relay.for_swarms_of(keys[0].public),), tls=ON)
+        streams = RelayedStreams(key, members, (relay.for_swarms_of(keys[0].public),))
         await streams.start()
         stack.push_async_callback(streams.close)
         endpoint, system = of_key(key.public), System(streams=streams)

@@ -78,7 +78,7 @@ async def examine_folder(folder: Path, parameters: int) -> list[list[Examined]]:
 
 async def _relays(swarm: Swarm, key: NodeKey | None) -> list[Examined]:
     """`key`: this node's own; None: it is shown to no relay, as a node runs with it."""
-    client = RelayClient(KERNEL, ON)
+    client = RelayClient(KERNEL)
     try:
         return list(
             await asyncio.gather(*(_relay(relay, swarm, key, client) for relay in swarm.roster.relays))
@@ -169,7 +169,7 @@ def _before(failed: Column, proxy: str) -> list[Finding]:
 async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined]:
     roster = swarm.roster
     others = [member for member in roster.members if member.key != key.public]
-    streams = RelayedStreams(key, roster.admission, roster.relays, tls=ON)
+    streams = RelayedStreams(key, roster.admission, roster.relays)
     try:
         async with asyncio.timeout(CONNECT_S):
             await streams.start()

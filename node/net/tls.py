@@ -47,11 +47,14 @@ class WrongPeer(ConnectionError):
     """The peer that answers does not hold the expected key."""
 
 
-def tls_option() -> Any:
-    """Returns the field of --tls, for the options of a node, a tracker or an examination."""
+def tls_option(besides: str = "") -> Any:
+    """Returns the field of --tls, for the options of a node, a tracker or an examination.
+
+    `besides`: what else the default depends on.
+    """
     return option(
         "whether links use TLS 1.3; auto: unless the address is reachable from this machine only. All "
-        "peers of a swarm, and its tracker, need the same choice. Default: %(default)s",
+        f"peers of a swarm, and its tracker, need the same choice. Default: %(default)s{besides}",
         choices=CHOICES,
         default=AUTO,
     )

@@ -12,7 +12,7 @@ from node.cli.logs import LogOptions
 from node.cli.options import Place, a_path, option, part, switch, whole
 from node.cli.options import command_line as parser_of
 from node.cli.parser import NodeParser
-from node.net.tls import tls_option
+from node.net.tls import AUTO, ON, tls_option
 from node.system.addresses import announced_endpoint, any_endpoint, is_loopback, wide_endpoint
 from node.system.errors import ConfigError, shown
 from protocol.wire.limits import MAX_MEMBERS
@@ -75,7 +75,7 @@ class TrackerOptions:
         default="200",
         metavar="GB",
     )
-    tls: str = tls_option()
+    tls: str = tls_option("; with --relay on")
     log: LogOptions = part(LogOptions)
     config: str | None = config_option(ENVIRONMENT)
     debug: bool = switch("log dropped messages, and tracebacks. Default: no")
@@ -104,6 +104,8 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOpti
     if asked.values.listen is None:
         raise ConfigError("--listen HOST:PORT is missing: say where peers reach this tracker")
     options = TrackerOptions(**asked.read(TrackerOptions))
+    if options.relay and options.tls == AUTO:  # members reach a relay by https, wherever it is
+        options = replace(options, tls=ON)
     _check_address(options, asked.place)
     _check_trust(options, asked.place)
     return replace(options, log=options.log.at(options.debug))

@@ -61,7 +61,7 @@ async def nothing_missing():
 @asynccontextmanager
 async def ward_b(roster):
     """Runs the other member's transport, with a node's health."""
-    streams = RelayedStreams(OTHER, roster.admission, roster.relays, tls="on")
+    streams = RelayedStreams(OTHER, roster.admission, roster.relays)
     endpoint = of_key(OTHER.public)
     tls = make_tls(OTHER, "auto", endpoint, lambda _: frozenset())
     end = End(OTHER)

@@ -68,7 +68,7 @@ async def tracker(folder: Path, *words: str):
 
 
 async def test_members_talk_through_a_tracker_that_relays(tmp_path, capsys):
-    async with tracker(tmp_path, "--relay", "--tls", "on") as relay, session() as client:
+    async with tracker(tmp_path, "--relay") as relay, session() as client:
         ws, welcome = await ask(client, relay, A, relay.admit())
         assert welcome == LIMITS.welcome
         a, b = Member(ws, A), Member((await ask(client, relay, B, relay.admit()))[0], B)
@@ -143,6 +143,13 @@ async def test_what_it_announces_is_the_name_that_it_was_given(tmp_path, capsys)
         pass
     port = running.url.rpartition(":")[2]
     assert f"at https://tracker.localhost:{port}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "tls"), [("", "auto"), ("--relay", "on"), ("--relay --tls off", "off"), ("--tls off", "off")]
+)
+def test_members_reach_a_relay_by_https_on_loopback_too(words, tls):
+    assert read_options(["--listen", "127.0.0.1:0", *words.split()], {}).tls == tls
 
 
 async def test_the_operators_limits_are_told(tmp_path):
