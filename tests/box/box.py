@@ -29,6 +29,7 @@ from node.app.signals import until_over
 from node.data.dataset import Dataset, load_dataset
 from node.observe.lines import event_texts
 from node.options import NodeOptions, parse_arguments
+from node.relay.word_file import file_beside, own_word
 from node.runtime.engine import Engine
 from node.runtime.record.events import NodeEvent, RoundEnded
 from node.runtime.record.figures import Record
@@ -39,7 +40,11 @@ from node.system.system import System
 from node.tracker.options import parse_arguments as parse_tracker
 from node.tracker.serve import live as live_tracker
 from protocol.crypto.node_key import NodeKey
+from protocol.invitation.roster import Member, Roster, close_list
+from protocol.invitation.sealed import NONCE_BYTES
+from protocol.relay.admission import Licences, Relay
 from protocol.wire import codec
+from protocol.wire.endpoints import of_key
 from protocol.wire.limits import VERSION
 from protocol.wire.messages import Base, Message
 from tests import run_folders
@@ -350,18 +355,29 @@ class BoxNode:
 class BoxTracker:
     """A tracker of the box, over all its lives. It keeps its folder as kill -9 leaves it."""
 
-    def __init__(self, box: Box, options: tuple[str, ...], skew_s: float) -> None:
-        self.box, self.skew_s, self.number = box, skew_s, box.count
+    def __init__(
+        self, box: Box, options: tuple[str, ...], skew_s: float = 0.0, number: int | None = None
+    ) -> None:
+        """`number`: its place in the network; None: behind all nodes."""
+        self.box, self.skew_s, self.number = box, skew_s, box.count if number is None else number
+        self.name = "tracker" if number is None else f"relay {number - box.count}"
         self.life: Life | None = None
         self.lives = 0
         self._stop: Callable[[], None] = lambda: None
-        file = box.folder / "tracker" / "tracker.key"
+        file = box.folder / self.name / "tracker.key"
         self.options = parse_tracker(["--listen", self.endpoint, "--key", str(file), *options])
-        self.key = NodeKey(random.Random(f"{box.seed} tracker").randbytes(32))
+        self.key = NodeKey(random.Random(f"{box.seed} {self.name}").randbytes(32))
 
     @property
     def endpoint(self) -> str:
         return f"{HOST}:{FIRST_PORT + self.number}"
+
+    def as_relay(self, inviter: NodeKey) -> Relay:
+        """Returns what a list of members says of it."""
+        self.options.key.parent.mkdir(parents=True, exist_ok=True)
+        drawn = System(entropy=random.Random(f"{self.box.seed} {self.name} word").randbytes)
+        word = own_word(file_beside(self.options.key), drawn)
+        return Relay(self.endpoint, self.key.public, Licences(self.key, word).give(inviter.public))
 
     @property
     def is_over(self) -> bool:
@@ -369,9 +385,9 @@ class BoxTracker:
 
     def start(self) -> None:
         self.lives += 1
-        loop, rng = self.box.loop, random.Random(f"{self.box.seed} tracker {self.lives}")
+        loop, rng = self.box.loop, random.Random(f"{self.box.seed} {self.name} {self.lives}")
         self.options.key.parent.mkdir(parents=True, exist_ok=True)
-        life = self.life = Life(loop, f"the tracker, life {self.lives}")
+        life = self.life = Life(loop, f"the {self.name}, life {self.lives}")
         system = System(
             clock=Clock(loop.time, lambda: loop.time() + EPOCH_S + self.skew_s, loop.time),
             streams=MemoryStreams(self.box.network, self.number),
@@ -392,7 +408,7 @@ class BoxTracker:
         was_killed = self.life is not None and self.life.is_dead
         self.life = None
         if not was_killed and (main.cancelled() or main.exception() is not None):
-            self.box.broken(f"the tracker ended with {main.exception()!r}")
+            self.box.broken(f"the {self.name} ended with {main.exception()!r}")
 
     def kill(self) -> None:
         """Kills the process with SIGKILL."""
@@ -433,6 +449,9 @@ class Box:
         self.watchers: list[Watcher] = []
         self.tracker: BoxTracker | None = None
         """Where nodes meet if a test has made one; else they name each other."""
+        self.relays: list[BoxTracker] = []
+        self._roster: Roster | None = None
+        """The list of all nodes, if they reach each other by relays."""
         self._sets = [part for one in (*usual, *overrides) for part in ("--set", one)]
         self.prepare = prepare or (lambda options, system: prepared_on(options, rows(options), system))
         self._own = own or (lambda number: ("--shard", f"{number}/{count}"))
@@ -445,12 +464,23 @@ class Box:
 
     def options(self, number: int, *more: str) -> NodeOptions:
         """Returns a node's options, as its command line gives them: the first group is as any other."""
-        peers = ["--peers", ",".join(node.endpoint for node in self.nodes)]
         node = self.nodes[number]
+        if self._roster is not None:
+            return self._invited(node, self._roster, *more)
+        peers = ["--peers", ",".join(node.endpoint for node in self.nodes)]
         there = peers if self.tracker is None else ["--tracker", f"http://{self.tracker.endpoint}"]
         where = [*there, "--listen", node.endpoint, "--out", str(node.folder)]
-        what = [*self._own(number), "--rounds", str(self.rounds), "--json", "--wait", "0"]
-        return parse_arguments([*where, *what, *self._sets, *self._more, *more])
+        return parse_arguments([*where, "--wait", "0", *self._what(number), *more])
+
+    def _invited(self, node: BoxNode, roster: Roster, *more: str) -> NodeOptions:
+        """Returns the options of a member of a list, as `murmuration start` makes them."""
+        keys = [one.key.public for one in self.nodes]
+        peers = ["--peers", ",".join(f"{key.hex()}@{of_key(key)}" for key in keys)]
+        where = [*peers, "--wait", "forever", "--out", str(node.folder)]
+        return replace(parse_arguments([*where, *self._what(node.number), *more]), swarm=roster)
+
+    def _what(self, number: int) -> list[str]:
+        return [*self._own(number), "--rounds", str(self.rounds), "--json", *self._sets, *self._more]
 
     def out(self, number: int) -> Path:
         """Returns a node's folder."""
@@ -462,6 +492,19 @@ class Box:
         self.tracker.start()
         return self.tracker
 
+    def with_relays(self, count: int = 1) -> list[BoxTracker]:
+        """Starts relays, by which all nodes reach each other: the first node has invited the others."""
+        self.relays = [
+            BoxTracker(self, ("--relay", "--tls", "on"), number=self.count + one) for one in range(count)
+        ]
+        for relay in self.relays:
+            relay.start()
+        inviter = self.nodes[0].key
+        members = [Member(f"site {node.number}", node.key.public) for node in self.nodes]
+        relays = tuple(relay.as_relay(inviter) for relay in self.relays)
+        self._roster = close_list(inviter, members, b"", relays, bytes(NONCE_BYTES))
+        return self.relays
+
     def __enter__(self) -> Box:
         asyncio.set_event_loop(self.loop)
         return self
@@ -469,7 +512,7 @@ class Box:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        everybody = [*self.nodes, *([self.tracker] if self.tracker else [])]
+        everybody = [*self.nodes, *self.relays, *([self.tracker] if self.tracker else [])]
         for one in everybody:
             one.kill()
         self.run(lambda: all(one.is_over for one in everybody), within_s=600.0)

@@ -1,0 +1,142 @@
+"""Swarms whose members reach each other by relays alone: what outages of relays and of ways to them cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from node.runtime.record.figures import Record
+from protocol.wire.masked_messages import Ack, Join, Masked
+from protocol.wire.messages import Group, Message, Share, Sum
+from tests.box.box import Box, BoxNode, BoxTracker
+from tests.box.conftest import MakeBox
+
+SELDOM = ((3, Sum), (5, Join), (5, Ack))
+LOST_LINK = "cannot be reached"
+OUTAGE_S = 360.0
+UNDER_WAY_S = 90.0
+"""By then a line that is cut counts as silent, and a sum under way has failed."""
+BACK_S = 120.0
+
+
+def soak(*values: object) -> Any:
+    """A case for `make soak` alone."""
+    return pytest.param(*values, marks=pytest.mark.soak)
+
+
+def swarm(make_box: MakeBox, count: int, relays: int = 1) -> Box:
+    """Starts relays and nodes; returns when each was in two sums."""
+    box = make_box(count, 1000)
+    box.network.slowest_s = 0.25
+    box.with_relays(relays)
+    box.start_all()
+    box.run(lambda: all(node.has_aggregated(2, participants=count) for node in box.nodes), within_s=120.0)
+    return box
+
+
+def restart(box: Box, relay: BoxTracker, after_s: float, kind: type[Message]) -> None:
+    """Kills a relay while a member sends a message of a sum, and starts it again later."""
+    box.nodes[1].before_message(relay.kill, "out", kind)
+    box.run(lambda: relay.is_over)
+    box.run_for(after_s)
+    relay.start()
+
+
+def cut_off(box: Box, one: BoxNode, kind: type[Message]) -> None:
+    """Cuts the way of a node to the relay while it sends a message of a sum, until that sum is over."""
+    one.before_message(lambda: box.network.cut(one.number, box.relays[0].number), "any", kind)
+    box.run(lambda: bool(box.network.cuts))
+    box.run_for(UNDER_WAY_S)
+
+
+def until_all_meet(box: Box) -> None:
+    """Runs until each node is in one more sum of all."""
+    known = [len(node.records) for node in box.nodes]
+
+    def has_met(node: BoxNode, old: int) -> bool:
+        return any(is_whole(box, record) for record in node.records[old:])
+
+    box.run(lambda: all(map(has_met, box.nodes, known)), within_s=BACK_S)
+
+
+def is_whole(box: Box, record: Record) -> bool:
+    return record.reason is None and record.participants == box.count
+
+
+def failures(node: BoxNode) -> int:
+    return sum(record.reason is not None for record in node.records)
+
+
+def has_lost_a_link(node: BoxNode) -> bool:
+    return any(LOST_LINK in line for line in node.lines)
+
+
+@pytest.mark.parametrize(
+    ("count", "kind"), [(3, Share), (5, Masked), *(soak(count, kind) for count, kind in SELDOM)]
+)
+@pytest.mark.parametrize("away_s", [3.0, 12.0])
+def test_a_relay_that_is_killed_in_a_sum_and_soon_back_costs_no_link(
+    make_box, count: int, kind: type[Message], away_s: float
+) -> None:
+    """After three seconds the sum goes on; after twelve it has failed, as its time is over."""
+    box = swarm(make_box, count)
+    restart(box, box.relays[0], away_s, kind)
+    until_all_meet(box)
+    assert not any(map(has_lost_a_link, box.nodes))
+    assert max(map(failures, box.nodes)) <= (0 if away_s < 10 else 1)
+
+
+@pytest.mark.parametrize(("count", "kind"), [(3, Share), (5, Masked)])
+def test_after_a_longer_outage_of_its_relay_a_swarm_goes_on_by_itself(
+    make_box, count: int, kind: type[Message]
+) -> None:
+    box = swarm(make_box, count)
+    restart(box, box.relays[0], 40.0, kind)
+    until_all_meet(box)
+    assert all(map(has_lost_a_link, box.nodes))
+    assert max(map(failures, box.nodes)) <= 1
+
+
+@pytest.mark.parametrize("kind", [Masked, soak(Join), soak(Ack)])
+def test_where_one_of_two_relays_is_killed_the_other_carries_and_nothing_is_lost(
+    make_box, kind: type[Message]
+) -> None:
+    box = swarm(make_box, 5, relays=2)
+    box.nodes[1].before_message(box.relays[0].kill, "out", kind)
+    box.run(lambda: box.relays[0].is_over)
+    until_all_meet(box)
+    assert not any(map(has_lost_a_link, box.nodes))
+    assert max(map(failures, box.nodes)) == 0
+
+
+@pytest.mark.parametrize("kind", [Share, soak(Group)])
+def test_of_three_nobody_spends_a_round_while_the_way_of_one_to_the_relay_is_cut(
+    make_box, kind: type[Message]
+) -> None:
+    """Six minutes, from the middle of a sum on or from the beginning of one."""
+    box = swarm(make_box, 3)
+    cut_off(box, box.nodes[1], kind)
+    before = [len(node.records) for node in box.nodes]
+    box.run_for(OUTAGE_S)
+    assert [len(node.records) for node in box.nodes] == before
+    box.network.heal()
+    until_all_meet(box)
+    assert max(map(failures, box.nodes)) <= 1
+
+
+@pytest.mark.parametrize("kind", [Masked, soak(Join)])
+def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
+    make_box, kind: type[Message]
+) -> None:
+    box = swarm(make_box, 5)
+    one, others = box.nodes[1], [node for node in box.nodes if node.number != 1]
+    cut_off(box, one, kind)
+    before, known = len(one.records), len(others[0].records)
+    box.run_for(30.0)
+    assert len(one.records) == before
+    since = others[0].records[known:]
+    assert since
+    assert all(record.reason is None and record.participants == 4 for record in since)
+    box.network.heal()
+    until_all_meet(box)

@@ -1,0 +1,116 @@
+"""Swarms by invitation in namespaces: a relay, and owners with files behind firewalls and proxies."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.e2e import proxy
+from tests.e2e.dying_peer import Orders
+from tests.e2e.namespaces import Wire, address
+from tests.e2e.processes import Nursery, Process
+from tests.own_data import ward
+
+RELAY = 0
+"""The number of the relay's namespace."""
+PASSWORD = "ward:secret"
+DATA = "own.csv"
+_BEAT_S = 0.1
+
+
+@dataclass
+class Owner:
+    """One owner: the number of its namespace, a name, a folder with a file, and the commands that it ran."""
+
+    number: int
+    name: str
+    folder: Path
+    environment: tuple[tuple[str, str], ...] = ()
+    ran: list[Process] = field(default_factory=list)
+
+    @property
+    def process(self) -> Process:
+        """The command that runs, or ran last."""
+        return self.ran[-1]
+
+    @property
+    def run(self) -> Path:
+        """The folder of the run."""
+        return self.folder / "runs" / "ward"
+
+
+class Place:
+    """A wire with a relay, and owners who meet by it."""
+
+    def __init__(self, nursery: Nursery, wire: Wire, folder: Path) -> None:
+        self.wire = wire
+        self._nursery, self._folder = nursery, folder
+        self._key = folder / "relay.key"
+        self.start_relay()
+
+    def start_relay(self) -> Process:
+        """Starts the relay, with the key and the word of its first start."""
+        where = ("--listen", f"{address(RELAY)}:443", "--relay", "--key", str(self._key))
+        self.relay = self._nursery.tracker(*where, orders=Orders(namespace=self.wire.namespaces[RELAY]))
+        self.relay.line("to invite, give people this address")
+        return self.relay
+
+    def start_proxy(self, number: int, *manners: str) -> Process:
+        """Starts a proxy in a namespace."""
+        orders, where = Orders(namespace=self.wire.namespaces[number]), f"{address(number)}:{proxy.PORT}"
+        process = self._nursery.module("tests.e2e.proxy", where, *manners, orders=orders)
+        process.line("ready")
+        return process
+
+    def owner(self, number: int, name: str, proxied_by: int | None = None) -> Owner:
+        """Returns an owner with a table and nothing else, in the namespace of that number."""
+        folder = self._folder / name.replace(" ", "-")
+        folder.mkdir()
+        (folder / DATA).write_text(ward(300, number))
+        where = None if proxied_by is None else f"http://{PASSWORD}@{address(proxied_by)}:{proxy.PORT}"
+        return Owner(number, name, folder, () if where is None else (("HTTPS_PROXY", where),))
+
+    def command(self, owner: Owner, module: str, *argv: str) -> Process:
+        """Runs a command of an owner in its folder."""
+        orders = Orders(namespace=self.wire.namespaces[owner.number], environment=owner.environment)
+        owner.ran.append(self._nursery.command(module, argv, owner.folder, orders))
+        return owner.process
+
+    def invite(self, inviter: Owner, others: Sequence[Owner], *init: str) -> None:
+        """Makes a task of the inviter's file, and invites the others, who join."""
+        made = self.command(
+            inviter, "node.init", "--data", DATA, "--target", "outcome", "--out", "ward.toml", *init
+        )
+        assert made.status() == 0, made.told()
+        word = self._key.with_name(f"{self._key.name}.word").read_text().strip()
+        where = ("--relay", f"{address(RELAY)}#{word}", "--me", inviter.name, "--yes")
+        names = [other.name for other in others]
+        told = self.command(inviter, "node.invite", "ward.toml", "--data", DATA, *where, *names)
+        for other in others:
+            code = told.line(f"  {other.name}   murmuration join").split()[-1]
+            self.command(other, "node.join", code, "--data", DATA, "--yes")
+
+
+@contextmanager
+def slowed(process: Process, times: int) -> Iterator[None]:
+    """A process gets one part in `times` of the time, in the context."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(_BEAT_S / times):
+            process.send(signal.SIGSTOP)
+            over.wait(_BEAT_S * (times - 1) / times)
+            process.send(signal.SIGCONT)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        process.send(signal.SIGCONT)
