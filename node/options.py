@@ -28,7 +28,7 @@ from node.cli.options import command_line as parser_of
 from node.cli.overrides import Override
 from node.cli.parser import NodeParser
 from node.data.in_memory import InMemory
-from node.net.tls import tls_option
+from node.net.tls import covers, tls_option
 from node.system.addresses import (
     PeerAddress,
     any_endpoint,
@@ -211,6 +211,10 @@ class NodeOptions:
         metavar="FILE",
     )
     open: bool = switch("learn with anyone who connects, off loopback too. Default: no")
+    relay: bool = switch(
+        "be a relay, too, for invited swarms whose inviter knows its word, which is made beside the key "
+        "(KEY.word); needs --listen. Default: no"
+    )
     tls: str = tls_option()
     task: Task = option(
         f"a built-in task ({', '.join(built_in_tasks())}) or a task file. Default: digits, handwritten "
@@ -381,6 +385,7 @@ def read_kind(kind: type[_Node], argv: Sequence[str], environ: Mapping[str, str]
         privacy_note=loaded.privacy_note,
     )
     _check_combinations(options, asked.place)
+    _check_relay(options, asked.place)
     _check_trust(options, asked.place)
     _check_tracker(options, asked.place)
     return options
@@ -411,6 +416,15 @@ def _check_combinations(options: NodeOptions, place: Place) -> None:
         raise ConfigError(
             f"{place('allow')} {shown(str(options.allow))} and {place('open')} contradict each other: keep "
             "--allow to learn with the listed keys only, or --open to learn with anyone"
+        )
+
+
+def _check_relay(options: NodeOptions, place: Place) -> None:
+    """Refuses a relay that members cannot reach by HTTPS."""
+    if options.relay and (options.listen is None or not covers(options.tls, options.listen)):
+        raise ConfigError(
+            f"{place('relay')} needs an address that others reach by HTTPS: give {place('listen')} HOST:PORT "
+            "beyond this machine, or --tls on"
         )
 
 

@@ -17,17 +17,17 @@ from protocol.relay.admission import Licences, Relay
 from protocol.wire.ids import Key
 
 END_S = 10.0
-_AT = re.compile(r"tracker [0-9a-f]{64} at (https://\S+)")
+_AT = re.compile(r"tracker [0-9a-f]{64} at (https?://\S+)")
 _UNLIMITED = ("--relay-rate", "10000", "--relay-day", "1000000")
 """So that the operator's limits are not what is measured."""
 
 
 class RelayProcess:
-    """A relay on loopback, with TLS, in an empty `folder`, while the context is entered."""
+    """A relay on loopback, in an empty `folder`, while the context is entered."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tls: str) -> None:
         key_file = folder / "tracker.key"
-        command = (sys.executable, "-m", "node.tracker", "--relay", "--listen", "127.0.0.1:0")
+        command = (sys.executable, "-m", "node.tracker", "--relay", "--listen", "127.0.0.1:0", "--tls", tls)
         self._process = subprocess.Popen(
             (*command, "--key", str(key_file), *_UNLIMITED),
             stdout=subprocess.PIPE,
@@ -43,9 +43,14 @@ class RelayProcess:
         self._key = key.public
         self.licences = Licences(key, file_beside(key_file).read_text("ascii").strip())
 
+    @property
+    def endpoint(self) -> str:
+        """Its HOST:PORT."""
+        return self.url.partition("://")[2]
+
     def for_swarms_of(self, inviter: Key) -> Relay:
         """Returns what an inviter's swarms know of this relay."""
-        return Relay(self.url.removeprefix("https://"), self._key, self.licences.give(inviter))
+        return Relay(self.endpoint, self._key, self.licences.give(inviter))
 
     def _started(self) -> str:
         """Returns the address that it prints when it has started."""

@@ -34,7 +34,8 @@ from node.data.sides import Split
 from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
 from node.net.relay.streams import RelayedStreams
 from node.net.routes import answers
-from node.net.tls import ON, by_relay, make_tls, protection, url
+from node.net.tls import by_relay, make_tls, protection, url
+from node.net.traffic import Counts
 from node.observe.access import Access, access_of, kept_token
 from node.observe.choose import choose_output
 from node.observe.health import health, missing_of
@@ -50,6 +51,8 @@ from node.observe.sd_notify import READY, notify
 from node.observe.view_sources import NodeViewSource
 from node.options import NodeOptions
 from node.rejoin.electors import elector_name, endpoints_of
+from node.relay.relaying import CARRIES, SEES, Relaying
+from node.relay.word_file import file_beside, own_word
 from node.runtime.contributions.learning import Learning, design, make_learning
 from node.runtime.contributions.loss_gate import loss_gate_words
 from node.runtime.engine import Engine
@@ -474,6 +477,7 @@ def _introduction(
         "data": about.data,
         "may join": who,
         "links": _links(options, endpoint),
+        **_relay_words(options, out),
         "sums": at_least + sums.text,
         **introduction(prepared.learning.mechanism, state.ledger),
         "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
@@ -489,6 +493,13 @@ def _introduction(
 def _links(options: NodeOptions, endpoint: str) -> str:
     """Returns what leads to the others, and what protects it."""
     return protection(options.tls, endpoint) if options.swarm is None else by_relay(options.swarm.relays)
+
+
+def _relay_words(options: NodeOptions, out: Path) -> dict[str, str]:
+    """Returns the line on what a relay carries, and by whose word."""
+    if not options.relay:
+        return {}
+    return {"relays": f"{CARRIES}, in {file_beside(options.key or out / KEY)}; it sees {SEES}"}
 
 
 def _wait_words(options: NodeOptions) -> dict[str, str]:
@@ -532,7 +543,6 @@ async def _live_by_relay(
         system.streams,
         system.entropy,
         warn=lambda text: watched.observers.handle(Warned(text)),
-        tls=ON,  # wherever a relay is
     )
     await streams.start()
     try:
@@ -540,6 +550,14 @@ async def _live_by_relay(
         return await _live(there, sums, key, endpoint, state, out, listener, watched, live, linger_s)
     finally:
         await streams.close()
+
+
+def _relay(prepared: Prepared, key: NodeKey, counts: Counts, out: Path) -> Relaying | None:
+    """Returns what makes this node a relay; None without --relay."""
+    if not prepared.options.relay:
+        return None
+    word = own_word(file_beside(prepared.options.key or out / KEY), prepared.system)
+    return Relaying(key, word, counts, system=prepared.system)
 
 
 async def _live(
@@ -582,7 +600,9 @@ async def _live(
     figures = Figures(watched.registry, source.view, node_families, access)
     inspector = peer.inspector
     healthy = health(missing_of(inspector, peer.stopping), lambda: inspector.troubles)
-    await peer.transport.start(listener, answers(healthy, figures.routes, page.routes))
+    relay = _relay(prepared, key, peer.transport.counts, out)
+    carrying = () if relay is None else relay.routes
+    await peer.transport.start(listener, answers(healthy, figures.routes, page.routes, carrying))
     notify(READY)
     try:
         try:
@@ -600,6 +620,8 @@ async def _live(
     finally:
         await kept.write()
         await page.close()
+        if relay is not None:
+            await relay.close()
         await peer.transport.close()
     return exit_status(
         peer.end,

@@ -185,6 +185,7 @@ class Desk:
                     "this command was started by an earlier desk: choose the swarm from the list"
                 )
             run = talk.folder
+            talk = talk_of(talks, run) if run else talk  # a later one goes on for its swarm
         else:
             run = str(self._folder.inside(request.query.get("run", ""), "run"))
             talk = talk_of(talks, run)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from node.invitation.inviting import code_of
 from node.invitation.kept import INVITING, JOINING, Inviting, joins_below, kept_inviting, kept_joining
+from node.invitation.key import key_file
 from node.invitation.swarm_file import SWARM, Swarm, read_swarm
 from node.observe.views import NodeView
-from node.storage.folder_lock import KEY
 from node.storage.key_file import read_key
 from protocol.invitation.inviter import Seat
 from protocol.invitation.messages import Standing
@@ -45,7 +45,7 @@ def membership_view(path: Path, view: NodeView | None, now_s: float) -> dict[str
 
     `view` is what the node shows, if it runs; `now_s` is in Unix seconds.
     """
-    key = read_key(path / KEY)
+    key = read_key(key_file(path))
     own = None if key is None else key.public
     standing = standing_of(path)
     inviting = kept_inviting(path) if standing == "invites" else None

@@ -95,7 +95,7 @@ def _run(options: DoctorOptions) -> int:
     if options.folder is not None:
         from node.doctor.by_relay import examine_folder  # noqa: PLC0415
 
-        ways = asyncio.run(examine_folder(options.folder, options.tls, options.parameters))
+        ways = asyncio.run(examine_folder(options.folder, options.parameters))
     else:
         place = "--peers" if options.tracker is None else "the KEY of --tracker"
         ways = [asyncio.run(examine_all(options.examined, options.tls, place, options.parameters))]

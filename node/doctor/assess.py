@@ -113,13 +113,8 @@ def subject(certificate: bytes) -> str:
     return one_line(name)[:_WORDS] or "without a name"
 
 
-def tls_to_relay(certificate: bytes | None) -> Finding:
-    """Says whether TLS ends at the relay, or at a proxy that intercepts it.
-
-    `certificate`: in DER; None: there is no TLS, as on this machine.
-    """
-    if certificate is None:
-        return Finding("TLS", "none")
+def tls_to_relay(certificate: bytes) -> Finding:
+    """Says whether TLS (certificate in DER) ends at the relay, or at a proxy that intercepts it."""
     try:
         vouched_for(certificate)
     except WrongPeer:

@@ -4,7 +4,7 @@
     here ──▶ key ──▶ clock, round trip, upload                               of each member
 
 A relay learns from it what a node shows it, and members see this machine for a moment. A relay leads a key to
-one process only, so while a node runs in the folder, nothing is asked that would take its place.
+one process only, so while a node runs with the folder's key, nothing is asked that would take its place.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from aiohttp import ClientError, ClientSession, ClientWebSocketResponse
 from node.doctor.assess import clock, no_way, presence, round_trip, tls_to_relay, upload
 from node.doctor.finding import TO_MEMBER, TO_RELAY, Column, Examined, Finding
 from node.doctor.requests import HEALTH, Way, upload_bytes_per_s
+from node.invitation.key import key_file, own_key
 from node.invitation.swarm_file import Swarm, read_swarm
 from node.net.dialling import RELAYED_CAP_S, connect, meet, new_client
 from node.net.relay.carrier import PATH
@@ -31,11 +32,11 @@ from node.net.relay.client import (
     without_password,
 )
 from node.net.relay.streams import Presence, RelayedStreams
-from node.net.tls import make_dialling, url
-from node.storage.folder_lock import KEY, Lock
-from node.storage.key_file import read_key
+from node.net.tls import ON, make_dialling, url
+from node.storage.key_file import held
+from node.storage.locks import InUse
 from node.system.addresses import split_endpoint
-from node.system.errors import ConfigError, UserError, one_line, reason
+from node.system.errors import UserError, reason
 from node.system.streams import KERNEL
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.crypto.node_key import NodeKey
@@ -53,33 +54,27 @@ _AWAY_S, _LOOK_S = 2.0, 0.1
 """A member that no relay leads to for so long is away; how often to look."""
 
 
-async def examine_folder(folder: Path, tls: str, parameters: int) -> list[list[Examined]]:
+async def examine_folder(folder: Path, parameters: int) -> list[list[Examined]]:
     """Examines the swarm in a run's folder; returns what was found of its relays, and of its other members.
 
-    `tls`: as --tls, for the relays. `parameters`: those of the model. Raises ConfigError for a folder without
-    a swarm, or with a damaged one.
+    `parameters`: those of the model. Raises ConfigError for a folder without a swarm, or with a damaged one.
     """
-    swarm, key = read_swarm(folder), read_key(folder / KEY)
-    if key is None:
-        raise ConfigError(f"the key file {one_line(str(folder / KEY))} is gone: put a copy of it back")
+    swarm, key = read_swarm(folder), own_key(folder)
     try:
-        lock = Lock(folder)
-    except UserError:
-        return [await _relays(swarm, None, tls), []]
-    try:
-        relays = await _relays(swarm, key, tls)
-        is_open = any(each.level != "problem" for each in relays)
-        return [relays, await _members(swarm, key, tls, parameters) if is_open else []]
-    finally:
-        lock.release()
+        with held(key_file(folder), "node"):
+            relays = await _relays(swarm, key)
+            is_open = any(each.level != "problem" for each in relays)
+            return [relays, await _members(swarm, key, parameters) if is_open else []]
+    except InUse:
+        return [await _relays(swarm, None), []]
 
 
 # -- relays ------------------------------------------------------------------------------------------------
 
 
-async def _relays(swarm: Swarm, key: NodeKey | None, tls: str) -> list[Examined]:
+async def _relays(swarm: Swarm, key: NodeKey | None) -> list[Examined]:
     """`key`: this node's own; None: it is shown to no relay, as a node runs with it."""
-    client = RelayClient(KERNEL, tls)
+    client = RelayClient(KERNEL)
     try:
         return list(
             await asyncio.gather(*(_relay(relay, swarm, key, client) for relay in swarm.roster.relays))
@@ -116,7 +111,7 @@ class _ToRelay:
         link = ws.get_extra_info("ssl_object")
         for passed in _before("TLS", way):
             yield passed
-        yield tls_to_relay(None if link is None else link.getpeercert(binary_form=True))
+        yield tls_to_relay(link.getpeercert(binary_form=True) or b"")
         yield Finding("websocket", "yes")
         try:
             async with asyncio.timeout(CONNECT_S):
@@ -167,10 +162,10 @@ def _before(failed: Column, proxy: str) -> list[Finding]:
 # -- members -----------------------------------------------------------------------------------------------
 
 
-async def _members(swarm: Swarm, key: NodeKey, tls: str, parameters: int) -> list[Examined]:
+async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined]:
     roster = swarm.roster
     others = [member for member in roster.members if member.key != key.public]
-    streams = RelayedStreams(key, roster.admission, roster.relays, tls=tls)
+    streams = RelayedStreams(key, roster.admission, roster.relays)
     try:
         async with asyncio.timeout(CONNECT_S):
             await streams.start()
@@ -201,7 +196,7 @@ class _ToMember:
     ) -> None:
         self._member, self._endpoint = member, of_key(member.key)
         self._streams, self._client, self._size, self._turn = streams, client, size, turn
-        self._tls = make_dialling("on", lambda _: frozenset())
+        self._tls = make_dialling(ON, lambda _: frozenset())
         self._ahead_s: float | None = None
 
     async def examined(self) -> Examined:
@@ -247,7 +242,7 @@ class _ToMember:
                 await ws.close()
 
     async def _measured(self) -> list[Finding]:
-        way = Way(self._client, url("on", self._endpoint), self._tls.dialling(self._endpoint))
+        way = Way(self._client, url(ON, self._endpoint), self._tls.dialling(self._endpoint))
         self._ahead_s = (await way.get(HEALTH)).ahead_s
         async with self._turn:
             trip = await way.round_trip_s()

@@ -55,6 +55,24 @@ def new_seats(names: tuple[str, ...], rooms: tuple[str, ...], now_s: int, system
     )
 
 
+async def with_new_codes(state: Inviting, dial: Dial, now_s: int, system: System = SYSTEM) -> Inviting:
+    """The state with a new code for each free seat whose code is burnt or too old; asks the relay for rooms.
+
+    Raises ConnectionError or UserError.
+    """
+    over = [seat for seat in state.seats if not seat.is_taken and (not seat.tries or now_s >= seat.until)]
+    if not over:
+        return state
+    kept = tuple(seat.room for seat in state.seats if seat not in over)
+    async with dial(OpenRooms("", state.relay.licence, kept, len(over))) as (rooms, _, digits):
+        names = tuple(seat.name for seat in over)
+        fresh = new_seats(names, digits[-len(over) :], now_s, system)
+        for seat in over:
+            await rooms.say(CloseRoom(seat.room))
+    of_name = {seat.name: seat for seat in fresh}
+    return replace(state, seats=tuple(of_name.get(seat.name, seat) for seat in state.seats))
+
+
 def code_of(state: Inviting, seat: Seat) -> Code:
     """The code of a seat."""
     return Code(state.relay.endpoint, seat.room, seat.secret)

@@ -14,7 +14,6 @@ from typing import Protocol, TypeVar
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
 from node.net.relay.client import NoWay, RelayClient, next_message, prove
-from node.net.tls import ON
 from node.system.errors import UserError
 from node.system.streams import KERNEL
 from node.system.system import SYSTEM, System
@@ -188,7 +187,7 @@ def _check_key(relay: str, shown: Key, pinned: Key | None) -> None:
 @asynccontextmanager
 async def _websocket(relay: str, path: str) -> AsyncIterator[ClientWebSocketResponse]:
     """Opens a websocket, and closes it at the end. Raises ConnectionError."""
-    client = RelayClient(KERNEL, ON)
+    client = RelayClient(KERNEL)
     try:
         ws = await client.open(relay, path, MAX_ROOM_MESSAGE_BYTES)
     except NoWay as error:

@@ -27,10 +27,16 @@ class Terminal:
         """Prints lines."""
         print("\n".join(lines), flush=True)
 
+    async def line(self) -> str:
+        """Waits for a line that the owner types, in lower case; for ever where nobody is asked."""
+        if self.yes:
+            await asyncio.get_running_loop().create_future()
+        return (await _line()).strip().lower()
+
     async def ask(self, question: str) -> bool:
         """Asks a question; anything but y or yes is a no."""
         print(f"{question} [y/N] ", end="yes\n" if self.yes else "", flush=True)
-        return self.yes or (await _line()).strip().lower() in {"y", "yes"}
+        return self.yes or await self.line() in {"y", "yes"}
 
 
 def _settle(ready: asyncio.Future[None]) -> None:

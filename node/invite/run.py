@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from node.check.checks import check_all
@@ -46,6 +47,8 @@ def invite(options: InviteOptions) -> int:
             f"{one_line(str(folder))} has an invitation of other names already: go on with murmuration start "
             f"{one_line(str(folder))}, or give another --out"
         )
+    elif kept.own != own:
+        keep_inviting(folder, replace(kept, own=own))
     return keep_open(folder, terminal)
 
 

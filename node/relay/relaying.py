@@ -17,6 +17,8 @@ from protocol.relay.admission import Licences
 from protocol.relay.rooms import Lobby
 from protocol.relay.switch import LIMITS, Carrier, Switch, SwitchLimits
 
+CARRIES = "swarms whose inviter knows its word"
+SEES = "who talks to whom, when and how much, and nothing else"
 KEY_DIGITS = 16
 MOST_SHOWN = 256
 """Members on the page."""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+import tomllib
 from functools import partial
 from pathlib import Path
 
-from node.invitation.inviting import Reception, code_of
-from node.invitation.kept import Inviting, kept_inviting
+from node.invitation.inviting import Reception, code_of, with_new_codes
+from node.invitation.kept import Inviting, keep_inviting, kept_inviting
 from node.invitation.key import own_key
 from node.invitation.rooms import opened_rooms
 from node.invitation.terminal import Terminal
 from node.invitation.words import member_lines
 from node.net.tls import by_relay
 from node.start.serving import learn_and_serve
-from node.system.errors import ConfigError, counted, one_line
+from node.system.errors import ConfigError, UserError, counted, one_line
 from node.system.system import SYSTEM
+from node.task.load import read_task
 from protocol.crypto.node_key import NodeKey
 from protocol.invitation.inviter import News, Seat
 from protocol.invitation.messages import Standing
@@ -50,7 +52,8 @@ class Window:
 def _news_text(seat: Seat, news: News) -> str:
     match news:
         case News.WRONG:
-            left = "the code is burnt" if not seat.tries else f"{_tries(seat.tries)} left"
+            left = "it is burnt: a new one stands here after a restart of this window"
+            left = f"{_tries(seat.tries)} left" if seat.tries else left
             return f"somebody used a wrong code for {seat.name} ({left})"
         case News.REUSED:
             return (
@@ -79,11 +82,9 @@ def keep_open(folder: Path, terminal: Terminal) -> int:
     if state is None:
         raise ConfigError(f"{one_line(str(folder))} has no invitation")
     key = own_key(folder)
-    if not state.roster:
-        _show_codes(state, key, terminal)
-        if not asyncio.run(_until_closed(folder, key, state, terminal)):
-            terminal.say(f"the list is open still; go on with: murmuration start {one_line(str(folder))}")
-            return 0
+    if not state.roster and not asyncio.run(_until_closed(folder, key, state, terminal)):
+        terminal.say(f"the list is open still; go on with: murmuration start {one_line(str(folder))}")
+        return 0
     return learn_and_serve(folder)
 
 
@@ -98,23 +99,25 @@ def _show_codes(state: Inviting, key: NodeKey, terminal: Terminal) -> None:
             "Give each line to that person only, by telephone or a channel that you trust. Each is good "
             "for 24 hours, once.",
             f"Keep this window open until all have joined. Waiting: {', '.join(seat.name for seat in free)}.",
+            *(() if terminal.yes else ("To go on without somebody, type: close",)),
         )
 
 
 async def _until_closed(folder: Path, key: NodeKey, state: Inviting, terminal: Terminal) -> bool:
-    """Serves the rooms until the owner closes the list; returns whether that happened."""
-    window = Window(terminal)
-    reception = Reception(folder, key, state, window)
-    relay = state.relay
-    serving = asyncio.create_task(reception.serve(partial(opened_rooms, relay.endpoint, relay.key, key)))
+    """Serves the rooms until the owner closes the list; returns whether that happened. Raises UserError."""
+    dial = partial(opened_rooms, state.relay.endpoint, state.relay.key, key)
     try:
-        while not reception.are_all_here:
-            window.changed.clear()
-            changed = asyncio.create_task(window.changed.wait())
-            await asyncio.wait((changed, serving), return_when=asyncio.FIRST_COMPLETED)
-            changed.cancel()
-            if serving.done():
-                serving.result()
+        renewed = await with_new_codes(state, dial, int(SYSTEM.clock.wall()))
+    except ConnectionError as error:
+        raise UserError(str(error)) from error
+    if renewed != state:
+        keep_inviting(folder, renewed)
+    _show_codes(renewed, key, terminal)
+    window = Window(terminal)
+    reception = Reception(folder, key, renewed, window)
+    serving = asyncio.create_task(reception.serve(dial))
+    try:
+        await _until_closable(reception, serving, window, terminal)
         if not await _may_close(reception, key, terminal):
             return False
         roster = await reception.close_list()
@@ -131,12 +134,42 @@ async def _until_closed(folder: Path, key: NodeKey, state: Inviting, terminal: T
         await asyncio.gather(serving, return_exceptions=True)
 
 
+async def _until_closable(
+    reception: Reception, serving: asyncio.Task[None], window: Window, terminal: Terminal
+) -> None:
+    """Waits until all are here, or the owner types `close` and those who are here are enough for a sum.
+
+    Raises the error that ended the serving.
+    """
+    least = read_task(tomllib.loads(reception.state.task.decode())).aggregation.min_participants
+    typed = asyncio.create_task(terminal.line())
+    try:
+        while not reception.are_all_here:
+            window.changed.clear()
+            changed = asyncio.create_task(window.changed.wait())
+            await asyncio.wait((changed, serving, typed), return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+            if serving.done():
+                serving.result()
+            if typed.done():
+                here = 1 + sum(seat.is_taken for seat in reception.state.seats)
+                if typed.result() == "close" and here >= least:
+                    return
+                if typed.result() == "close":
+                    terminal.say(f"{here} are here, and a sum takes {least}: wait for the others")
+                typed = asyncio.create_task(terminal.line())
+    finally:
+        typed.cancel()
+        await asyncio.gather(typed, return_exceptions=True)
+
+
 async def _may_close(reception: Reception, key: NodeKey, terminal: Terminal) -> bool:
     state = reception.state
-    members = [Member(state.me, key.public), *(Member(seat.name, seat.key) for seat in state.seats)]
+    here = [Member(seat.name, seat.key) for seat in state.seats if seat.is_taken]
+    away = ", ".join(seat.name for seat in state.seats if not seat.is_taken)
     terminal.say(
-        f"All {len(members)} are here. Nobody can join by these codes any more:",
-        *member_lines(members, {key.public: "this machine"}),
-        "Ask them for their words if you are in doubt.",
+        f"{len(here) + 1} are here, without {away}:" if away else f"All {len(here) + 1} are here:",
+        *member_lines([Member(state.me, key.public), *here], {key.public: "this machine"}),
+        "Ask them for their words if you are in doubt. Nobody can join by these codes any more.",
     )
     return await terminal.ask("Close the list and start?")

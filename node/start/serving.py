@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -48,33 +48,26 @@ def learn_and_serve(folder: Path, more: Sequence[str] = ()) -> int:
 
 @contextmanager
 def _served(folder: Path, reception: Reception) -> Iterator[None]:
+    """Serves in a thread until the end of the context, or until everybody has answered."""
     relay, key = reception.state.relay, own_key(folder)
-    stopped, ready = threading.Event(), threading.Event()
-    loops: list[asyncio.AbstractEventLoop] = []
+    loop, stopped = asyncio.new_event_loop(), asyncio.Event()
 
     async def serve() -> None:
-        loops.append(asyncio.get_running_loop())
-        serving = asyncio.ensure_future(
-            reception.serve(partial(opened_rooms, relay.endpoint, relay.key, key))
-        )
-        told.append(serving)
-        ready.set()
-        if stopped.is_set():
-            serving.cancel()
-        await asyncio.wait((serving,))
-        if not serving.cancelled() and isinstance(error := serving.exception(), UserError):
+        serving = asyncio.create_task(reception.serve(partial(opened_rooms, relay.endpoint, relay.key, key)))
+        ending = asyncio.create_task(stopped.wait())
+        await asyncio.wait((serving, ending), return_when=asyncio.FIRST_COMPLETED)
+        serving.cancel()
+        ending.cancel()
+        error, _ = await asyncio.gather(serving, ending, return_exceptions=True)
+        if isinstance(error, UserError):
             print(f"warning: {error}", flush=True)
+        await loop.shutdown_default_executor()
 
-    told: list[asyncio.Future[None]] = []
-    thread = threading.Thread(
-        target=lambda: asyncio.run(serve()), name="the rooms of an invitation", daemon=True
-    )
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), name="rooms of an invitation")
     thread.start()
     try:
         yield
     finally:
-        stopped.set()
-        if ready.wait(1.0):
-            with suppress(RuntimeError):  # its loop has ended: everybody answered
-                loops[0].call_soon_threadsafe(told[0].cancel)
-        thread.join(5.0)
+        loop.call_soon_threadsafe(stopped.set)
+        thread.join()
+        loop.close()

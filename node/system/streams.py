@@ -151,8 +151,7 @@ class KernelStreams:
             sock.setblocking(False)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(near, mine)
-        except BaseException:
-            mine.close()
+        except BaseException:  # the transport of `mine` closes it
             theirs.close()
             raise
         return _SocketPair(theirs, "", key)
@@ -227,13 +226,8 @@ class _SocketPair(_SocketIncoming):
     async def connect(
         self, protocol: Callable[[], P], tls: ssl.SSLContext | None, name: str
     ) -> tuple[asyncio.BaseTransport, P]:
-        try:
-            return await self._loop.create_connection(
-                protocol, sock=self._sock, ssl=tls, server_hostname=None if tls is None else name
-            )
-        except BaseException:
-            self._sock.close()
-            raise
+        host = None if tls is None else name
+        return await self._loop.create_connection(protocol, sock=self._sock, ssl=tls, server_hostname=host)
 
 
 KERNEL = KernelStreams()

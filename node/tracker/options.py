@@ -104,7 +104,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOpti
     if asked.values.listen is None:
         raise ConfigError("--listen HOST:PORT is missing: say where peers reach this tracker")
     options = TrackerOptions(**asked.read(TrackerOptions))
-    if options.relay and options.tls == AUTO:  # members reach a relay by https, wherever it is
+    if options.relay and options.tls == AUTO:  # members reach a relay by HTTPS, wherever it is
         options = replace(options, tls=ON)
     _check_address(options, asked.place)
     _check_trust(options, asked.place)

@@ -23,7 +23,7 @@ from node.observe.page import Page
 from node.observe.prometheus import Figures, TrackerTally, new_registry, tracker_families
 from node.observe.sd_notify import READY, STOPPING, notify
 from node.observe.view_sources import TrackerViewSource
-from node.relay.relaying import Relaying
+from node.relay.relaying import CARRIES, SEES, Relaying
 from node.relay.word_file import address_with_word, own_word
 from node.relay.word_file import file_beside as word_beside
 from node.runtime import wall_clock
@@ -42,9 +42,6 @@ from protocol.actions import Action, Named, Notice, Send
 from protocol.crypto.node_key import NodeKey
 from protocol.relay.switch import LIMITS
 from protocol.swarm.meeting.tracker import Tracker
-
-CARRIES = "swarms whose inviter knows its word"
-SEES = "who talks to whom, when and how much, and nothing else"
 
 
 def serve(options: TrackerOptions) -> int:

@@ -252,6 +252,12 @@ class Stream:
         if self._is_waiting and self._probe_at is not None:
             self._probe_at = min(self._probe_at, now + wait_s)
 
+    def excuse(self, now: float) -> None:
+        """The far end need not have answered yet: frames of this stream still wait for their own carrier."""
+        if self._is_waiting:
+            self._unanswered_since = now
+            self._probe_at = now + PROBE_S
+
     def pause(self) -> None:
         """Probes no more while there is no way to the far end; `resume` follows."""
         self._probe_at = None

@@ -272,7 +272,10 @@ class Streams:
             away = self._ways.away(carried.line)
             if away is not None and now >= max(away.until, carried.since + CLOSED_S):
                 actions += self._end(carried, _AWAY[away.why])
-            elif not carried.stream.tick(now):
+                continue
+            if carried.turn is not None:
+                carried.stream.excuse(now)
+            if not carried.stream.tick(now):
                 actions += self._end(carried, "its far end does not answer")
             else:
                 self._wake_at(carried.stream.deadline)

@@ -56,7 +56,8 @@ class RelayProcess(Process):
     async def _live(self) -> None:
         system = self.system()
         told: Any = (None, None, None, print, lambda _: False)
-        transport = Transport(Callbacks(*told), False, None, self.key, system=system)
+        tls = make_tls(self.key, "on", f"{HOST}:{FIRST_PORT + self.number}", lambda _: frozenset())
+        transport = Transport(Callbacks(*told), False, tls, self.key, system=system)
         relaying = Relaying(self.key, WORD, transport.counts, system=system)
         await transport.start(self.box.network.bind(self.number), relaying.routes)
         try:

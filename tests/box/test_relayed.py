@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -22,7 +23,7 @@ def box() -> Iterator[RelayedBox]:
 
 def linked(box: RelayedBox) -> tuple[MemberProcess, MemberProcess]:
     """Two members that have sent to each other, and go on to send."""
-    here, there = box.nodes
+    here, there = box.nodes[:2]
     here.send(there, [small(0)])
     here.send(there, iter([bulk(0)]))
     there.send(here, [small(0)])
@@ -83,3 +84,49 @@ def test_a_member_that_is_killed_is_missed_within_seconds_or_when_it_is_silent(
     box.run_for(5.0)
     here.send(there, [small(2)])
     box.loop.run_until(lambda: there.got[-1] == small(2))
+
+
+@pytest.mark.parametrize("silently", [False, True], ids=["killed", "without power"])
+def test_a_second_relay_takes_over_without_a_lost_message_and_hands_back(silently: bool) -> None:
+    box = RelayedBox(seed=1, members=3, relays=2)
+    box.start()
+    here, there = linked(box)
+    first, second = box.relay_nodes
+    third = box.nodes[2]
+    for number in range(1, 21):
+        here.send(there, iter([bulk(number)]))
+        there.send(here, [small(number)])
+        third.send(here, [small(100 + number)])
+        match number:
+            case 5:
+                first.kill(silently=silently)
+            case 10:
+                box.run_for(50.0)  # longer than a carrier is silent before it is opened again
+            case 12:
+                first.start()
+            case 16:
+                second.kill(silently=silently)
+        box.run_for(1.0)
+    box.run_for(60.0)
+    assert [each for each in there.got if each != small(0)] == [bulk(number) for number in range(21)]
+    of_third = [small(100 + number) for number in range(1, 21)]
+    assert [each for each in here.got if each in of_third] == of_third
+    assert [each for each in here.got if each not in of_third] == [small(number) for number in range(21)]
+    assert [node.lost for node in box.nodes] == [[]] * 3
+    box.close()
+
+
+def test_bulk_of_a_minute_goes_over_a_slow_line(box: RelayedBox) -> None:
+    """Over TCP 30 s are allowed; a relay shares a site's line among all members."""
+    here, there = linked(box)
+    box.network.narrow(here.number, up=20_000, down=20_000)
+    large = replace(bulk(1), payload=bytes(1_300_000))
+    begun_s = box.loop.time()
+    here.send(there, iter([large]))
+    here.send(there, [small(1)])
+    box.run_for(10.0)
+    assert there.got[-1] == small(1)  # bulk is not in its way
+    box.run_for(100.0)
+    assert there.got[-1] == large
+    assert box.loop.time() - begun_s > 60.0
+    assert [here.lost, there.lost] == [[], []]

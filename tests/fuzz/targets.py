@@ -2,8 +2,16 @@
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 from protocol.errors import RemoteProtocolError
+from protocol.relay.admission import read_admit, read_answer, write_admission
+from protocol.relay.room_messages import (
+    read_from_inviter,
+    read_to_inviter,
+    read_to_joiner,
+    write_room_message,
+)
 from protocol.wire import codec
 from tests.simulation.mutations import LAYOUTS, feed, real_messages
 
@@ -41,7 +49,25 @@ def fuzz_codec(data: bytes) -> None:
     assert codec.decode(codec.encode(message).join()) == message
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {"codec": fuzz_codec, "machine": fuzz_machine}
+def fuzz_relay(data: bytes) -> None:
+    """Reads any bytes as what an inviter, a joiner, a member or a relay says, and writes what it read."""
+    for read, write in (
+        (read_admit, write_admission),
+        (read_answer, write_admission),
+        (read_from_inviter, write_room_message),
+        (read_to_inviter, write_room_message),
+        (read_to_joiner, write_room_message),
+    ):
+        with suppress(RemoteProtocolError):
+            found = read(data)
+            assert read(write(found)) == found
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "codec": fuzz_codec,
+    "machine": fuzz_machine,
+    "relay": fuzz_relay,
+}
 
 
 def prepare() -> None:

@@ -21,6 +21,7 @@ from tests.simulation.runs import run
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule, chaos, remembered
 from tests.simulation.test_masked_crashes import crash_everywhere
 from tests.simulation.test_masked_lies import LIAR, WrongMaskKey, truth
+from tests.streams.schedule import World
 from tests.tables import Taken, noted, tables
 from tests.unit.protocol.invitation import test_inviter_and_joiner
 from tests.unit.protocol.relay import test_rooms
@@ -94,6 +95,12 @@ def of_invitations() -> None:
     meet.test_an_acceptance_that_was_lost_is_made_again()
 
 
+def of_streams() -> None:
+    """Relayed streams in all kinds of weather."""
+    for seed in range(60):
+        World(seed).run()
+
+
 CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
     "nodes": (
         of_nodes,
@@ -115,6 +122,7 @@ CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
         ),
     ),
     "invitations": (of_invitations, ("invitation.inviter.STEPS", "invitation.joiner.STEPS")),
+    "streams": (of_streams, ("relay.stream.STEPS",)),
     "rooms": (of_rooms, ("relay.rooms.STEPS",)),
 }
 

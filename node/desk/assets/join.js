@@ -4,8 +4,7 @@ import { byId, element } from "../page/elements.js";
 import { get } from "./ask.js";
 import { files } from "./fields.js";
 
-const MOST = 6;
-const WHOLE = /^(.*\/\d{5}-(?:[a-z]+-){0,2})([a-z]+)$/;
+const BEGUN = /^(.*\/\d{5}-(?:[a-z]+-){0,2})([a-z]{2,})$/; // the words that begin with one letter are too many
 
 export const joinScreen = {
   title: "Join",
@@ -14,8 +13,8 @@ export const joinScreen = {
     files(byId("join-data"), data);
     const { words } = await get("/v1/words");
     const complete = () => {
-      const [, before, begun] = WHOLE.exec(byId("code").value.trim().toLowerCase()) ?? [];
-      const near = begun && !words.includes(begun) ? words.filter((word) => word.startsWith(begun)).slice(0, MOST) : [];
+      const [, before, begun] = BEGUN.exec(byId("code").value.trim().toLowerCase()) ?? [];
+      const near = begun && !words.includes(begun) ? words.filter((word) => word.startsWith(begun)) : [];
       const isLast = before?.split("-").length === 4;
       byId("code-words").replaceChildren(
         ...near.map((word) => {

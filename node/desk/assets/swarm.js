@@ -9,6 +9,7 @@ const AGAIN_MS = 1000;
 const SEATS = { free: "waited for", here: "is here", burnt: "the code is burnt: three wrong tries", over: "the code is over" };
 const CONTACTS = { reachable: "here", unreachable: "away", silent: "not heard for a while", "not met": "not met yet", left: "has left", refuses: "refuses this node" };
 const NAMES = { invite: "The invitation", join: "Joining", start: "The node", members: "The list" };
+const GOES_ON = { invites: NAMES.invite, joins: NAMES.join };
 const INTERRUPTED = 130; // it was told to end
 const LEVELS = /^(ok|warning|problem|error:?)\s+/;
 const ANSWERED = /\[y\/N\] (yes|no)$/;
@@ -60,7 +61,7 @@ const memberState = ({ is_own: isOwn, invited, removed, contact, by_relay: byRel
   [isOwn && "this machine", invited && "invited all", removed && "removed by you", !isOwn && CONTACTS[contact], contact === "reachable" && byRelay && "by the relay", why].filter(Boolean).join("; ");
 
 const sentence = ({ line, talk, standing, waits }) => {
-  if (talk && talk.status === null) return `${NAMES[talk.name]} goes on.`;
+  if (talk && talk.status === null) return `${GOES_ON[standing] ?? NAMES[talk.name]} goes on.`;
   const ended = talk && talk.status > 0 && talk.status !== INTERRUPTED ? `${NAMES[talk.name]} has ended with a fault; what it said stands below. ` : "";
   if (!line) return ended || `${NAMES[talk?.name] ?? "It"} has ended.`;
   if (line.state === "over") return `${ended}It is over: ${line.round} of ${line.rounds} rounds.`;

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
+from node.cli.logs import Log
 from node.net.relay.client import CLOSE_S, CONNECT_S, NoWay, RelayClient, WrongRelay, next_message, prove
 from node.system.errors import UserError, reason
 from node.system.system import Entropy
@@ -23,6 +24,8 @@ from protocol.relay.ways import CarrierId
 FIRST_RETRY_S, RETRY_CAP_S = 0.2, 10.0
 """The longest pauses between tries: so a relay that is back after 15 s finds all streams alive."""
 PATH = "/v1/relay"
+
+log = Log("relay")
 
 
 class Hub(Protocol):
@@ -131,7 +134,10 @@ class CarrierTask:
             self._hub.disconnected(self._carrier)
             for task in (writing, reading):
                 task.cancel()
-            await asyncio.gather(writing, reading, return_exceptions=True)
+            ends = await asyncio.gather(writing, reading, return_exceptions=True)
+            for error in ends:
+                if isinstance(error, Exception):  # a fault of this node ends the carrier, not the node
+                    log.warning("carrier-ended", relay=self._relay.endpoint, why=reason(error))
             await _close(ws)
 
     async def _write(self, ws: ClientWebSocketResponse) -> None:

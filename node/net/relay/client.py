@@ -28,7 +28,6 @@ from aiohttp import (
 )
 
 from node.net.stream_connector import StreamConnector
-from node.net.tls import covers
 from node.system.addresses import split_endpoint
 from node.system.errors import UserError, reason
 from node.system.streams import Streams
@@ -61,9 +60,8 @@ class WrongRelay(UserError):
 class RelayClient:
     """Opens websockets to relays."""
 
-    def __init__(self, streams: Streams, tls: str = "auto") -> None:
-        """`streams` are used where there is no proxy; `tls`: whether relays are asked by HTTPS, as --tls."""
-        self._tls = tls
+    def __init__(self, streams: Streams) -> None:
+        """`streams` are used where there is no proxy."""
         self._direct = _session(StreamConnector(streams))
         self._by_proxy: ClientSession | None = None
         self._context = _any_certificate()
@@ -82,19 +80,19 @@ class RelayClient:
             path: of the request, with its slash.
             most_bytes: the largest message that the relay may send.
         """
-        (host, _), is_covered = split_endpoint(endpoint), covers(self._tls, endpoint)
+        host, _ = split_endpoint(endpoint)
         proxy: str | None = None
         try:
             proxy = proxy_for(host)
             return await self._session_by(proxy).ws_connect(
-                f"{'https' if is_covered else 'http'}://{endpoint}{path}",
+                f"https://{endpoint}{path}",
                 protocols=(SUBPROTOCOL,),
                 timeout=ClientWSTimeout(ws_close=CLOSE_S),
                 max_msg_size=most_bytes + 1,  # the first size that aiohttp refuses
                 heartbeat=HEARTBEAT_S,
                 compress=0,
                 proxy=proxy,
-                ssl=self._context if is_covered else False,
+                ssl=self._context,
             )
         except (ClientError, OSError, ValueError) as error:
             raise NoWay(f"no way to {endpoint}: {_why(error, host, proxy)}") from error

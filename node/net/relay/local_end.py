@@ -104,10 +104,14 @@ class LocalEnd(asyncio.BufferedProtocol):
             happen()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Returns memory for the next bytes, no more than the stream takes; the stream keeps them there."""
+        """Returns memory for the next bytes, no more than the stream takes; the stream keeps them there.
+
+        A transport that was paused hands over no more, but for what it has read already.
+        """
         if len(self._free) < _SMALL_BYTES // 4:
             self._free = memoryview(bytearray(self._size))
-        return self._free[: max(1, self._far.room(self._name))]
+        room = self._far.room(self._name)
+        return self._free[:room] if room > 0 else self._free
 
     def buffer_updated(self, nbytes: int) -> None:
         """Sends what the local program wrote."""

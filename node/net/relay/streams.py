@@ -72,7 +72,6 @@ class RelayedStreams:
         entropy: Entropy = os.urandom,
         passes: tuple[Pass, ...] = (),
         warn: Callable[[str], None] = _quiet,
-        tls: str = "auto",
         bounds: Bounds = BOUNDS,
     ) -> None:
         """Nothing is opened yet. Create and use it in one event loop.
@@ -85,7 +84,6 @@ class RelayedStreams:
             entropy: returns random bytes.
             passes: of members who came later, to be shown to the relay.
             warn: shows the owner a line: why no relay can be reached, or that one carries no more.
-            tls: whether relays are asked by HTTPS, as of --tls; streams to keys run under TLS in any case.
             bounds: sizes and numbers of streams.
         """
         self._key = key
@@ -95,7 +93,6 @@ class RelayedStreams:
         self._entropy = entropy
         self._passes = passes
         self._warn = warn
-        self._tls = tls
         self._bounds = bounds
         self._process = int.from_bytes(entropy(_PROCESS_BYTES), "big")
         self._machine: ends.Streams | None = None
@@ -106,8 +103,8 @@ class RelayedStreams:
         self._is_up = asyncio.Event()
         self._refused: asyncio.Future[None] | None = None
         """Ends `start` with an error that another try does not mend."""
-        self._said: dict[int, str] = {}
-        """Why each relay cannot be reached, as the owner was told."""
+        self._said: dict[int, set[str]] = {}
+        """Why each relay cannot be reached, as the owner has read since it was."""
         self._locals: dict[StreamId, LocalEnd] = {}
         self._why: dict[StreamId, str] = {}
         """Why streams ended that are still being opened."""
@@ -128,7 +125,7 @@ class RelayedStreams:
         keys = {*self._members.keys, *(each.key for each in self._passes)}
         count = len(self._relays)
         self._machine = ends.Streams(self._key.public, keys, count, base, loop.time(), self._bounds)
-        self._client = RelayClient(self._base, self._tls)
+        self._client = RelayClient(self._base)
         self._refused = loop.create_future()
         for number, relay in enumerate(self._relays):
             for kind in CarrierKind:
@@ -270,8 +267,8 @@ class RelayedStreams:
         line = str(error)
         if not isinstance(error, NoWay) and self._refused is not None and not self._refused.done():
             self._refused.set_exception(error)
-        elif self._said.get(carrier.relay) != line:
-            self._said[carrier.relay] = line
+        elif line not in (said := self._said.setdefault(carrier.relay, set())):
+            said.add(line)
             self._warn(line)
 
     def next_frame(self, carrier: CarrierId) -> Frame | None:

@@ -66,6 +66,9 @@ async def test_a_member_under_tls_listens_and_dials_with_it(tmp_path: Path) -> N
     )
     assert bare.transport.tls is None
     assert covered.transport.tls is not None
-    for context in (covered.transport.tls.listening, covered.transport.tls.dialling(endpoints[1])):
+    for context in (
+        covered.transport.tls.listening_at(endpoints[0]),
+        covered.transport.tls.dialling(endpoints[1]),
+    ):
         assert context is not None
         assert context.minimum_version == ssl.TLSVersion.TLSv1_3

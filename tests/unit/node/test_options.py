@@ -72,7 +72,7 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     options = told.partition("examples:")[0].split("\n  --")[1:]
     names = " ".join(entry.split()[0] for entry in options)
     assert names == (
-        "peers tracker listen allow names open tls task set data blank-person cells shard rounds wait "
+        "peers tracker listen allow names open relay tls task set data blank-person cells shard rounds wait "
         "require-aggregation out key spent-before seed alone json log log-level drain-timeout linger "
         "report config debug"
     )

@@ -256,6 +256,8 @@ def test_a_trackers_bad_arguments(argv, line, capsys, tmp_path, monkeypatch):
     more => line
     --drain-timeout=-1 => --drain-timeout '-1' is refused; allowed: a whole number from 0 to 3600
     --drain-timeout soon => --drain-timeout 'soon' is refused
+    --relay => --relay needs an address that others reach by HTTPS: give --listen HOST:PORT beyond this
+        machine, or --tls on
     --log= => --log '' is refused; allowed: text or json
     --log-level all => --log-level 'all' is refused; allowed: debug, info, warning, error
 """)

@@ -215,12 +215,14 @@ def test_a_swarm_is_shown_with_its_command(desk):
     assert (talk["command"], talk["status"]) == ("murmuration start runs/a", 2)
     assert "runs/a has no swarm" in talk["lines"][-1]
     assert desk.get("/v1/swarm?run=runs/a")[1]["talk"] == talk
-    for path in ("/v1/swarm?talk=2", "/v1/swarm?talk=x", "/v1/swarm?run=..", "/v1/swarm"):
+    for path in ("/v1/swarm?talk=9", "/v1/swarm?talk=x", "/v1/swarm?run=..", "/v1/swarm"):
         assert desk.get(path)[0] == 422
     for talk in (1, 2):
         for path in ("/v1/answer", "/v1/end"):
             status, answer = desk.post(path, {"talk": talk, "question": "Join?", "yes": True})
             assert (status, "has ended" in json.loads(answer)["error"]) == (422, True)
+    assert desk.post("/v1/members", {"run": "runs/a", "does": "remove", "name": "B"})[0] == 200
+    assert desk.get("/v1/swarm?talk=1")[1]["talk"]["number"] == 2  # the latest one of the swarm
     assert len(desk.get("/v1/words")[1]["words"]) == 1296
 
 

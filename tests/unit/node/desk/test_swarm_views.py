@@ -7,9 +7,9 @@ import pytest
 from benchmarks.page.server import node_view
 from node.desk.swarm_views import folder_of_room, membership_view, standing_of
 from node.invitation.kept import INVITING, Inviting, Joining, Own, keep_inviting, keep_joining
+from node.invitation.key import key_file
 from node.invitation.swarm_file import Swarm, write_swarm
 from node.observe.views import Peer
-from node.storage.folder_lock import KEY
 from node.storage.key_file import write_key
 from node.system.errors import ConfigError
 from protocol.invitation.messages import Standing
@@ -34,7 +34,8 @@ def test_a_seat_shows_its_code_until_somebody_has_it(tmp_path):
         replace(SEAT, name="Ward E", until=UNTIL - 100),
     ]
     keep_inviting(tmp_path, inviting(*seats))
-    write_key(tmp_path / KEY, bytes([1]) * 32)
+    key_file(tmp_path).parent.mkdir()
+    write_key(key_file(tmp_path), bytes([1]) * 32)
     shown = membership_view(tmp_path, None, UNTIL - 50)
     assert (standing_of(tmp_path), shown["standing"]) == ("invites", "invites")
     assert (shown["words"], shown["members"], shown["waits"]) == (key_words(INVITER.public), [], False)
@@ -65,7 +66,8 @@ def test_who_joins_waits_once_it_has_accepted(tmp_path):
 def test_a_closed_list_shows_its_members_and_who_is_here(tmp_path):
     keep_inviting(tmp_path, inviting(SEAT))
     write_swarm(tmp_path, Swarm(ROSTER, OWN).without(OTHER.public))
-    write_key(tmp_path / KEY, bytes([1]) * 32)
+    key_file(tmp_path).parent.mkdir()
+    write_key(key_file(tmp_path), bytes([1]) * 32)
     peer = Peer(
         of_key(JOINER.public), JOINER.public.hex()[:16], "unreachable", 3, False, False, False, "it is away"
     )

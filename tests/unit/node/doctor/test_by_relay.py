@@ -13,13 +13,14 @@ from node.doctor.by_relay import examine_folder
 from node.doctor.finding import Finding
 from node.doctor.table import advice, table
 from node.invitation.kept import Own
+from node.invitation.key import key_file
 from node.invitation.swarm_file import Swarm, write_swarm
 from node.net.relay.streams import Presence, RelayedStreams
 from node.net.routes import answers
 from node.net.tls import make_tls
 from node.net.transport import Callbacks, Transport
 from node.observe.health import health
-from node.storage.folder_lock import KEY, Lock
+from node.storage.key_file import held
 from node.system.errors import UserError
 from node.system.system import System
 from protocol.invitation.roster import Member as Listed
@@ -42,7 +43,7 @@ def swarm_folder(tmp_path, *relays):
     roster = closed((Listed("Ward A", ONE.public), WARD_B), ONE, relays=relays)
     folder = tmp_path / "ward"
     write_swarm(folder, Swarm(roster, Own("", "", "")))
-    write_key(folder / KEY, bytes([1]) * 32)
+    write_key(key_file(folder), bytes([1]) * 32)
     return folder, roster
 
 
@@ -61,7 +62,7 @@ async def nothing_missing():
 @asynccontextmanager
 async def ward_b(roster):
     """Runs the other member's transport, with a node's health."""
-    streams = RelayedStreams(OTHER, roster.admission, roster.relays, tls="on")
+    streams = RelayedStreams(OTHER, roster.admission, roster.relays)
     endpoint = of_key(OTHER.public)
     tls = make_tls(OTHER, "auto", endpoint, lambda _: frozenset())
     end = End(OTHER)
@@ -102,9 +103,9 @@ async def a_proxy(monkeypatch, password=None, **manners):
         await asyncio.gather(*serving, return_exceptions=True)
 
 
-async def examined(folder, tls="on"):
+async def examined(folder):
     async with asyncio.timeout(ENOUGH_S):
-        return await examine_folder(folder, tls, 1_000_000)
+        return await examine_folder(folder, 1_000_000)
 
 
 async def test_a_swarm_that_is_well(tmp_path):
@@ -129,14 +130,6 @@ async def test_a_swarm_that_is_well(tmp_path):
     assert table([member])[1].startswith("Ward B  yes")
 
 
-async def test_on_this_machine_a_relay_is_asked_without_tls(tmp_path):
-    async with running() as (relay, _):
-        named = Relay(relay.url.removeprefix("http://"), RELAY_KEY.public, relay.licences.give(ONE.public))
-        folder, _ = swarm_folder(tmp_path, named)
-        (found,), _ = await examined(folder, "auto")
-    assert (found.cell("TLS"), found.cell("admission"), found.level) == ("none", "yes", "ok")
-
-
 async def test_who_is_away_is_named_and_is_no_fault_of_this_machine(tmp_path):
     async with a_relay() as (_, named):
         folder, _ = swarm_folder(tmp_path, named)
@@ -148,9 +141,8 @@ async def test_who_is_away_is_named_and_is_no_fault_of_this_machine(tmp_path):
 async def test_while_a_node_runs_in_the_folder_nothing_takes_its_place(tmp_path):
     async with a_relay() as (relay, named):
         folder, _ = swarm_folder(tmp_path, named)
-        lock = Lock(folder)
-        (found,), members = await examined(folder)
-        lock.release()
+        with held(key_file(folder), "node"):
+            (found,), members = await examined(folder)
         assert not relay.relaying.view().connected, "it was not admitted"
     assert found.cell("key") == f"{RELAY_KEY.public.hex()[:8]} pinned"
     assert found.cell("admission") == "not asked"
@@ -241,7 +233,7 @@ def test_the_command_wants_one_of_folder_peers_and_tracker(tmp_path, capsys):
     assert main([str(tmp_path)]) == 2
     assert "give the folder of a swarm that you joined" in capsys.readouterr().err
     folder, _ = swarm_folder(tmp_path, Relay(free_endpoint(), RELAY_KEY.public, bytes(64)))
-    (folder / KEY).unlink()
+    key_file(folder).unlink()
     assert main([str(folder)]) == 2
     assert "is gone: put a copy of it back" in capsys.readouterr().err
 

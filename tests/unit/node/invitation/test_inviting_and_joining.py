@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from node.invitation.inviting import Reception, code_of, new_seats
+from node.invitation.inviting import Reception, code_of, new_seats, with_new_codes
 from node.invitation.joining import Decision, NotJoined, Visitor
 from node.invitation.kept import INVITING, JOINING, Inviting, Joining, Own, kept_inviting, kept_joining
 from node.invitation.rooms import Shut
@@ -289,3 +290,22 @@ def test_a_damaged_state_is_refused_in_one_line(tmp_path, name):
     (tmp_path / name).write_bytes(b"\x93garbage")
     with pytest.raises(ConfigError, match=f"{name} is damaged"):
         (kept_inviting if name == INVITING else kept_joining)(tmp_path)
+
+
+async def test_a_code_that_is_burnt_or_too_old_gets_a_successor_and_the_others_stay(scene):
+    await scene.end()
+    now = int(SYSTEM.clock.wall())
+    taken, free = scene.state.seats
+    burnt = replace(scene.state, seats=(taken, replace(free, tries=0)))
+    dial = partial(scene.relay.opened, A)
+    renewed = await with_new_codes(burnt, dial, now)
+    assert renewed.seats[0] == taken
+    assert renewed.seats[1].room != free.room
+    assert (renewed.seats[1].name, renewed.seats[1].tries) == ("Ward C", 3)
+    old = replace(scene.state, seats=(replace(taken, key=B.public, until=0), replace(free, until=0)))
+    renewed = await with_new_codes(old, dial, now)
+    assert renewed.seats[0] == old.seats[0]
+    assert renewed.seats[1].until > now
+    assert await with_new_codes(scene.state, dial, now) is scene.state
+    with pytest.raises(Shut):
+        await scene.join(1, C)  # the room of the code before

@@ -27,7 +27,7 @@ async def test_only_y_and_yes_are_a_yes(typed, answer, monkeypatch, capsys):
 
 async def test_yes_answers_each_question(capsys):
     assert await Terminal(yes=True).ask("Close the list?")
-    assert capsys.readouterr().out == "Close the list? [y/N] \n"
+    assert capsys.readouterr().out == "Close the list? [y/N] yes\n"
 
 
 def test_without_a_terminal_nobody_is_asked(monkeypatch):

@@ -185,7 +185,7 @@ async def test_a_stuck_reader_blocks_nobody_and_its_sender_hears_of_it():
         assert await a.receive() == Frame(B.public, FrameKind.FULL)
         await a.send(C, b"hello")
         assert bytes((await c.receive()).data) == b"hello"
-        assert MIB < relay.relaying.view().waiting_bytes <= LIMITS.pair_bytes
+        assert 0 < relay.relaying.view().waiting_bytes <= LIMITS.pair_bytes
         assert not stuck.ws.closed
 
 

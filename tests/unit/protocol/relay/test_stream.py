@@ -316,6 +316,16 @@ def test_an_idle_end_asks_once_in_a_while():
     assert end.deadline == 51.0 + IDLE_S
 
 
+def test_an_end_whose_frames_wait_asks_later():
+    end = stream()
+    end.excuse(1.0)
+    assert end.deadline == IDLE_S
+    write(end, b"abc")
+    said(end, 1.0)
+    end.excuse(1.5)
+    assert end.deadline == 1.5 + PROBE_S
+
+
 def test_it_asks_sooner_where_frames_were_dropped():
     end = stream()
     end.probe_within(0.25, 1.0)

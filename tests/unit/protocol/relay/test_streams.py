@@ -401,5 +401,14 @@ def test_a_far_end_that_never_answers_loses_the_stream(end):
     assert end.machine.deadline is None
 
 
+def test_a_stream_that_waits_for_its_own_carrier_blames_nobody(end):
+    stream = end.open(B)
+    write(end, stream, bytes(8))
+    assert end.machine.next_frame(BY, 0.0).kind is OPEN
+    while end.now < 2 * UNANSWERED_S:
+        assert end.tick(end.machine.deadline) == []
+    assert end.kinds() == [DATA, DATA]
+
+
 def test_members_are_all_others(end):
     assert end.machine.members == {B, C}

@@ -16,7 +16,7 @@ from node.system.streams import KernelStreams
 from protocol.wire.endpoints import of_key, split_endpoint
 from tests.patience import ENOUGH_S
 from tests.relays import running
-from tests.unit.node.links import ONE, OTHER, until
+from tests.unit.node.links import ONE, OTHER, tls_of, until
 from tests.unit.node.net.relay.lines import in_roster, roster
 
 HOST, PORT = split_endpoint(of_key(OTHER.public))
@@ -82,7 +82,7 @@ class Listening:
 @asynccontextmanager
 async def two(base=None):
     """Two nodes at one relay; the second accepts."""
-    async with running() as (relay, _), AsyncExitStack() as stack, asyncio.timeout(ENOUGH_S):
+    async with running(tls="on") as (relay, _), AsyncExitStack() as stack, asyncio.timeout(ENOUGH_S):
         endpoint = relay.url.partition("://")[2]
         both = []
         for key in (ONE, OTHER):
@@ -213,3 +213,15 @@ async def test_before_the_start_nothing_is_opened():
         streams = RelayedStreams(ONE, roster(ONE, OTHER), ())
         with pytest.raises(ConnectionError, match="no relay was asked yet"):
             await streams.open(HOST, PORT, Talk, None)
+
+
+async def test_an_opening_that_is_given_up_leaves_nothing():
+    async with two() as (here, there, listening):
+        opening = asyncio.create_task(here.open(HOST, PORT, asyncio.Protocol, tls_of(ONE).client))
+        incoming = await listening.incoming()
+        await until(lambda: incoming.first_byte() == b"\x16")
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        incoming.close()
+        await until(lambda: not here._locals and not there._locals)
+        assert not here._why
