@@ -84,6 +84,7 @@ def test_a_relay_that_is_killed_in_a_sum_and_soon_back_costs_no_link(
     restart(box, box.relays[0], away_s, kind)
     until_all_meet(box)
     assert not any(map(has_lost_a_link, box.nodes))
+    assert not [line for node in box.nodes for line in node.lines if "its clock is" in line]
     assert max(map(failures, box.nodes)) <= (0 if away_s < 10 else 1)
 
 

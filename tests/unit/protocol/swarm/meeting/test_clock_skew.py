@@ -29,6 +29,38 @@ def test_a_clock_is_shown_until_its_peer_is_forgotten_unless_it_does_not_say():
     assert clocks.ahead == {b"two": Skew("two", 100.0)}
 
 
+def say(clocks, sent_s, arrives_s, behind_s=0.0):
+    """A message of `two`, sent and arriving so long after NOW."""
+    clocks.heard(b"two", "two", int(1000 * (NOW + sent_s - behind_s)), NOW + arrives_s)
+
+
+def test_messages_that_an_outage_held_up_show_no_clock_that_is_behind():
+    clocks = shown(two=0, three=0)
+    for sent_s in (1, 2, 7, 12, 22):
+        say(clocks, sent_s, 24)
+        assert not clocks.differ
+    assert clocks.ahead[b"two"] == Skew("two", -2.0)
+
+
+def test_a_clock_that_falls_behind_is_shown_with_the_second_message_that_says_so():
+    clocks = shown(two=0, three=0)
+    for at_s in (1, 3):
+        say(clocks, at_s, at_s, 600)
+        assert not clocks.differ
+    say(clocks, 11, 11, 600)
+    assert clocks.ahead[b"two"] == Skew("two", -600.0)
+    say(clocks, 12, 12, 600.5)
+    assert clocks.ahead[b"two"] == Skew("two", -600.5)
+
+
+def test_what_was_doubted_before_this_machine_s_clock_was_set_says_nothing_later():
+    clocks = shown(two=0, three=0)
+    say(clocks, 1, 1, 600)
+    clocks.step(1, 0.0)
+    say(clocks, 12, 12, 600)
+    assert not clocks.differ
+
+
 def test_a_clock_that_is_set_while_the_node_runs_shows_another_time():
     clocks = shown(two=0)
     clocks.step(600, 0.0)
