@@ -140,3 +140,24 @@ def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
     assert all(record.reason is None and record.participants == 4 for record in since)
     box.network.heal()
     until_all_meet(box)
+
+
+def test_who_was_cut_off_when_the_others_ended_gets_the_model_once_one_of_them_starts_again(make_box) -> None:
+    """A relay never says that nobody will come back, so it waits; no round is spent meanwhile."""
+    box = make_box(5, 4)
+    box.with_relays()
+    box.start_all()
+    box.run(lambda: all(node.has_aggregated(2) for node in box.nodes), within_s=120.0)
+    late, others = box.nodes[3], [node for node in box.nodes if node.number != 3]
+    box.network.cut(late.number, box.relays[0].number)
+    box.run(lambda: all(node.is_over for node in others), within_s=600.0)
+    box.run_for(UNDER_WAY_S)
+    box.network.heal()
+    before = len(late.records)
+    box.run_for(OUTAGE_S)
+    assert late.is_up
+    assert len(late.records) == before
+    others[0].start()
+    box.run_to_the_end(within_s=300.0)
+    assert [node.status for node in box.nodes] == [0] * 5
+    assert len({node.agreed[0].digest for node in box.nodes}) == 1

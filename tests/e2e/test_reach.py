@@ -49,34 +49,39 @@ def test_two_wards_behind_firewalls_and_one_behind_a_proxy_come_from_files_to_a_
 SITES = 8
 OUTAGE_S = 18.0
 """Six minutes, scaled by 1/20 as rounds are."""
+FAILED = 4
+"""Sums under way that may fail: one in each outage of a line, one at the relay's end, and one more."""
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("privacy", [("--epsilon", "4"), ("--privacy", "none")], ids=["steps", "rounds"])
+@pytest.mark.parametrize(
+    ("rounds", "privacy"), [(20, ("--epsilon", "4")), (200, ("--privacy", "none"))], ids=["steps", "rounds"]
+)
 def test_eight_sites_one_of_them_slow_through_two_outages_and_a_relay_that_is_killed(
-    make_wire, nursery: Nursery, tmp_path: Path, privacy: tuple[str, ...]
+    make_wire, nursery: Nursery, tmp_path: Path, rounds: int, privacy: tuple[str, ...]
 ) -> None:
     """A deployment at one twentieth of its times. Nobody has to do anything, and who is away spends no round.
 
-    With noise on all steps nearly all time is spent in sums; without, in training.
+    With noise on all steps a round has ten sums; without, it is a tenth as long.
     """
     wire = make_wire((OPEN, *[HTTPS_ONLY] * SITES), 7, Conditions(0.01, 0.005))
     place = Place(nursery, wire, tmp_path)
     owners = [place.owner(number, f"Site {number}") for number in range(1, SITES + 1)]
     inviter, slow = owners[0], owners[-1]
     over = threading.Event()
-    place.invite(inviter, owners[1:], "--peers", str(SITES), "--rounds", "20", *privacy)
-    inviter.process.line("round 1/20")
+    place.invite(inviter, owners[1:], "--peers", str(SITES), "--rounds", str(rounds), *privacy)
+    inviter.process.line(f"round 1/{rounds}:")
     with slowed(slow.process, 20):
         for number in (2, 3):
-            inviter.process.line(f"round {3 * number}/20")
+            inviter.process.line(f"round {rounds * number // 10}/{rounds}:")
             with wire.cut(number):
                 over.wait(OUTAGE_S)
         place.relay.kill()
         place.start_relay()
-        inviter.process.line("round 18/20")
+        inviter.process.line(f"round {rounds * 9 // 10}/{rounds}:")
     all_end(owners)
     for owner in owners:
-        rounds = history(owner.run)
-        assert all(line["alone"] == 0 and line["reason"] != "group-timeout" for line in rounds), owner.name
-        print(owner.name, len(rounds), [line["participants"] for line in rounds])
+        told = history(owner.run)
+        assert all(line["alone"] == 0 and line["reason"] != "group-timeout" for line in told), owner.name
+        assert sum(line["reason"] is not None for line in told) <= FAILED, owner.name
+        print(owner.name, len(told), [line["participants"] for line in told])
