@@ -47,11 +47,17 @@ from protocol.swarm.meeting.tracker import Tracker
 def serve(options: TrackerOptions) -> int:
     """Serves until interrupted; returns the exit status. Raises UserError."""
     begun()
-    allow = None if options.allow is None else read_allow_list(options.allow)
-    allow = frozenset() if options.is_for_nobody else allow
+    allow = allowed_keys(options)
     listener = listen(options.listen)
     with listener, own_key(options.key) as key:
         return asyncio.run(live(options, key, allow, listener, _on_signals))
+
+
+def allowed_keys(options: TrackerOptions) -> frozenset[bytes] | None:
+    """Returns the keys that are introduced; None for anyone. Raises ConfigError for a bad list."""
+    if options.is_for_nobody:
+        return frozenset()
+    return None if options.allow is None else read_allow_list(options.allow)
 
 
 async def live(

@@ -11,8 +11,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from node.net.bulk_client import BulkClient, Pass
-from node.net.tls import _NAME, VOUCHER, WrongPeer, certificate, protection, url, vouched_for
+from node.net.tls import _NAME, VOUCHER, WrongPeer, certificate, make_dialling, protection, url, vouched_for
 from protocol.wire import codec
+from protocol.wire.endpoints import of_key
 from protocol.wire.messages import Accepted
 from tests.unit.node.links import BULK, ONE, OTHER, End, node_state, tls_of
 
@@ -82,6 +83,8 @@ def test_a_certificate_that_no_key_vouches_for_is_nobody_s(made, why):
         ("auto", "ward-7.example:1", True),
         ("on", "127.0.0.1:1", True),
         ("off", "10.0.0.7:1", False),
+        ("auto", of_key(OTHER.public), True),
+        ("off", of_key(OTHER.public), True),
     ],
 )
 def test_it_follows_from_the_address_whether_a_link_is_under_tls(choice, endpoint, covered):
@@ -89,6 +92,38 @@ def test_it_follows_from_the_address_whether_a_link_is_under_tls(choice, endpoin
     assert url(choice, endpoint) == f"{'https' if covered else 'http'}://{endpoint}"
     assert ("TLS 1.3" in protection(choice, endpoint)) is covered
     assert (tls.dialling(endpoint) is not None) is (tls.listening_at(endpoint) is not None) is covered
+
+
+@pytest.mark.parametrize(
+    ("choice", "bound", "covered"),
+    [
+        ("auto", "127.0.0.1:5", False),
+        ("auto", "10.0.0.7:5", True),
+        ("on", "127.0.0.1:5", True),
+        ("off", "10.0.0.7:5", False),
+    ],
+)
+def test_a_node_that_is_reached_by_its_key_serves_its_page_as_its_own_address_says(choice, bound, covered):
+    tls = tls_of(ONE, choice, of_key(ONE.public))
+    assert (tls.listening_at(bound) is not None) is covered
+
+
+def test_only_the_key_that_was_dialled_may_answer_at_its_endpoint():
+    """Whatever was announced or pinned: a relay may lead elsewhere."""
+
+    class Link:
+        """The far end's part of a handshake."""
+
+        def getpeercert(self, binary_form):
+            assert binary_form
+            return der(certificate(OTHER, NOW)[0])
+
+    tls = make_dialling("auto", lambda _: frozenset({OTHER.public}))
+    assert tls.check(of_key(OTHER.public), Link()) == OTHER.public
+    with pytest.raises(WrongPeer, match=f"holds the key {OTHER.public.hex()[:16]}"):
+        tls.check(of_key(ONE.public), Link())
+    with pytest.raises(WrongPeer, match="without TLS"):
+        tls.check(of_key(OTHER.public), None)
 
 
 def two(*choices):

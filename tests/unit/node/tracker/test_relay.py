@@ -16,7 +16,7 @@ import pytest
 from node.relay.word_file import file_beside
 from node.storage.key_file import own_key
 from node.tracker.options import read_options
-from node.tracker.serve import live
+from node.tracker.serve import allowed_keys, live
 from protocol.relay.admission import Admit, CarrierKind, Licences, sign_members
 from protocol.relay.frames import FrameKind
 from protocol.relay.room_messages import Rooms
@@ -55,8 +55,7 @@ async def tracker(folder: Path, *words: str):
         begun.set()
 
     with listener, own_key(options.key) as key:
-        allow = frozenset() if options.is_for_nobody else None
-        running = asyncio.create_task(live(options, key, allow, listener, interrupted))
+        running = asyncio.create_task(live(options, key, allowed_keys(options), listener, interrupted))
         async with asyncio.timeout(ENOUGH_S):
             await begun.wait()
             word = file_beside(options.key)
@@ -123,19 +122,23 @@ async def test_a_tracker_without_the_option_is_no_relay(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "is_for_nobody"),
+    ("words", "allowed"),
     [
-        ("--listen 127.0.0.1:1 --relay", False),
-        ("--listen 0.0.0.0:1 --announce a.example --relay", True),
-        ("--listen [::]:1 --announce [2001:db8::1]:443 --relay", True),
-        ("--listen 127.0.0.1:1 --announce a.example --relay", True),
-        ("--listen 127.0.0.1:1 --announce localhost --relay", False),
-        ("--listen 0.0.0.0:1 --announce a.example --relay --open", False),
-        ("--listen 0.0.0.0:1 --announce a.example --relay --allow keys.txt", False),
+        ("--listen 127.0.0.1:1 --relay", None),
+        ("--listen 0.0.0.0:1 --announce a.example --relay", frozenset()),
+        ("--listen [::]:1 --announce [2001:db8::1]:443 --relay", frozenset()),
+        ("--listen 127.0.0.1:1 --announce a.example --relay", frozenset()),
+        ("--listen 127.0.0.1:1 --announce localhost --relay", None),
+        ("--listen 0.0.0.0:1 --announce a.example --relay --open", None),
+        ("--listen 0.0.0.0:1 --announce a.example --relay --allow keys.txt", frozenset((A.public,))),
     ],
 )
-def test_a_relay_that_others_reach_introduces_nobody_unless_it_is_told_to(words, is_for_nobody):
-    assert read_options(words.split(), {}).is_for_nobody is is_for_nobody
+def test_a_relay_that_others_reach_introduces_nobody_unless_it_is_told_to(
+    words, allowed, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("keys.txt").write_text(f"{A.public.hex()}\n")
+    assert allowed_keys(read_options(words.split(), {})) == allowed
 
 
 async def test_what_it_announces_is_the_name_that_it_was_given(tmp_path, capsys):
