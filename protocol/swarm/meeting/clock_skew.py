@@ -51,7 +51,7 @@ class Clocks:
         if not clock_ms:
             return
         ahead_s, known = clock_ms / 1000 - (now + self.offset_s), self.ahead.get(key)
-        has_fallen = known is not None and ahead_s <= known.ahead_s - TOLERANCE_S
+        has_fallen = known is not None and ahead_s <= -TOLERANCE_S and ahead_s <= known.ahead_s - SAME_S
         if not has_fallen or self._agrees(key, clock_ms, ahead_s):
             self._behind.pop(key, None)
             self.ahead = {**self.ahead, key: Skew(endpoint, ahead_s)}
