@@ -93,13 +93,16 @@ class News(Enum):
 class Phase(Enum):
     """What a host waits for."""
 
-    KNOCK = "a knock"
-    SHARE = "the joiner's share"
-    PROOF = "the joiner's proof"
-    REPLY = "an answer to the invitation"
-    RETURN = "the state of one who is back"
-    LIST = "the closed list"
-    ANSWER = "an answer to the list"
+    KNOCK = "knock"
+    SHARE = "share"
+    PROOF = "proof"
+    REPLY = "reply"
+    """To the invitation."""
+    RETURN = "state"
+    """Of one who is back."""
+    LIST = "closed list"
+    ANSWER = "answer"
+    """To the list."""
     OVER = "over"
 
 

@@ -84,15 +84,19 @@ def place_of(code: Code) -> Place:
 class Phase(Enum):
     """What a guest waits for."""
 
-    ANSWER = "the inviter's answer"
-    SHARE = "the inviter's share"
-    PROOF = "the inviter's proof"
-    INVITATION = "the invitation"
-    DECISION = "its owner's decision"
-    RECEIPT = "the inviter's receipt"
-    LIST = "the closed list"
-    CHOICE = "its owner's answer to the list"
-    END = "the receipt of that answer"
+    ANSWER = "answer"
+    SHARE = "share"
+    PROOF = "proof"
+    INVITATION = "invitation"
+    DECISION = "decision"
+    """Of its owner."""
+    RECEIPT = "receipt"
+    """That the inviter has its acceptance, or its answer."""
+    LIST = "closed list"
+    CHOICE = "choice"
+    """Its owner's answer to the list."""
+    END = "end"
+    """The receipt of that answer."""
     OVER = "over"
 
 

@@ -48,7 +48,8 @@ class Phase(Enum):
     OPEN = "open"
     FINISHING = "finishing"
     FINISHED = "finished"
-    READ = "read to its end"
+    READ = "read"
+    """To the end; this end may still write."""
     CLOSING = "closing"
     ENDED = "ended"
 

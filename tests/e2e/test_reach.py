@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,11 +35,9 @@ def test_two_wards_behind_firewalls_and_one_behind_a_proxy_come_from_files_to_a_
     place = Place(nursery, make_wire(WARDS, 7, Conditions()), tmp_path)
     told = place.start_proxy(PROXY, "--password", PASSWORD, *(["--intercept"] if intercepts else []))
     owners = a, b, c = place.owner(1, "Ward A"), place.owner(2, "Ward B"), place.owner(4, "Ward C", PROXY)
-    begun = time.monotonic()
     place.invite(a, (b, c), "--peers", "3", "--rounds", "2")
     for owner in owners:
         owner.process.line("round 1/2: aggregated with 3 peers")
-    print(f"\nfrom files to round 1: {time.monotonic() - begun:.1f} s")
     all_end(owners)
     assert told.line("200 OK") == f"200 OK {address(RELAY)}:443"
     assert {path.name for path in c.folder.iterdir()} == {DATA, "runs"}

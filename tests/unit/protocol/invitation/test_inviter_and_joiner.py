@@ -298,7 +298,7 @@ def test_an_acceptance_is_signed_for_this_session_and_invitation():
 @pytest.mark.parametrize("said", [INVITATION, ROSTER, State(Standing.CONFIRMED)])
 def test_a_joiner_answers_an_invitation_and_says_nothing_else(said):
     host, session = proved_host()
-    with pytest.raises(RemoteProtocolError, match="from a joiner, instead of an answer to the invitation"):
+    with pytest.raises(RemoteProtocolError, match="from a joiner, instead of reply"):
         host.receive(session.seal(said), NOW)
 
 
@@ -314,7 +314,7 @@ def test_an_inviter_with_another_proof_is_no_inviter():
 @pytest.mark.parametrize("said", [State(Standing.ACCEPTED), ROSTER, Accept(bytes(32), bytes(64))])
 def test_an_inviter_begins_with_the_invitation(said):
     guest, session = proved_guest()
-    with pytest.raises(RemoteProtocolError, match="from an inviter, instead of the invitation"):
+    with pytest.raises(RemoteProtocolError, match="from an inviter, instead of invitation"):
         guest.receive(session.seal(said))
 
 
@@ -324,15 +324,15 @@ def test_an_inviter_begins_with_the_invitation(said):
 )
 def test_a_host_hears_only_what_it_waits_for(message):
     host = Host(SEAT, INVITATION, None, *random(7))
-    with pytest.raises(RemoteProtocolError, match="from a joiner, instead of a knock"):
+    with pytest.raises(RemoteProtocolError, match="from a joiner, instead of knock"):
         host.receive(message, NOW)
-    with pytest.raises(RemoteProtocolError, match="from a joiner, instead of the closed list"):
+    with pytest.raises(RemoteProtocolError, match="from a joiner, instead of closed list"):
         joined().host.receive(message, NOW)
 
 
 @pytest.mark.parametrize("message", [OPEN.write(Knock(bytes(16), False)), OPEN.write(Sealed(b"box"))])
 def test_a_guest_hears_only_what_it_waits_for(message):
-    with pytest.raises(RemoteProtocolError, match="from an inviter, instead of the inviter's answer"):
+    with pytest.raises(RemoteProtocolError, match="from an inviter, instead of answer"):
         Guest(PLACE, JOINER, *random(8)).receive(message)
 
 
