@@ -57,6 +57,11 @@ class _Running:
     reading: asyncio.Task[None] | None = None
 
     @property
+    def status(self) -> int | None:
+        """Its exit status, once all that it printed is read."""
+        return self.process.returncode if self.reading is None or self.reading.done() else None
+
+    @property
     def question(self) -> str:
         return self.rest.removesuffix(_ASKS) if self.rest.endswith(_ASKS) else ""
 
@@ -157,7 +162,7 @@ class Talks:
         return running
 
     def _talk(self, number: int, running: _Running) -> Talk:
-        line, status = running.line, running.process.returncode
+        line, status = running.line, running.status
         asks = running.question if status is None else ""
         lines = (*running.lines, *([running.rest] if running.rest and not asks else []))
         return Talk(number, line.name, line.command, line.folder, line.room, lines, asks, status)
