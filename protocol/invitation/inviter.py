@@ -31,7 +31,6 @@ from protocol.invitation.messages import (
     Share,
     Standing,
     State,
-    read_standing,
 )
 from protocol.invitation.roster import Name, Roster
 from protocol.invitation.sealed import (
@@ -66,7 +65,7 @@ class Seat:
     tries: Annotated[int, Whole(0, MOST_TRIES)] = MOST_TRIES
     key: Key = NOBODY
     resumption: Digest = NO_SECRET
-    standing: Annotated[Standing, read_standing] = Standing.OUTSIDE
+    standing: Standing = Standing.OUTSIDE
 
     @property
     def is_taken(self) -> bool:

@@ -31,7 +31,6 @@ from protocol.invitation.messages import (
     Share,
     Standing,
     State,
-    read_standing,
 )
 from protocol.invitation.roster import Member, Roster, check_roster, task_digest
 from protocol.invitation.sealed import (
@@ -64,7 +63,7 @@ class Place:
     invitation: Annotated[tuple[Invitation, ...], Most(1)] = ()
     resumption: Digest = NO_SECRET
     roster: Annotated[tuple[Roster, ...], Most(1)] = ()
-    standing: Annotated[Standing, read_standing] = Standing.OUTSIDE
+    standing: Standing = Standing.OUTSIDE
 
     @property
     def may_try(self) -> bool:

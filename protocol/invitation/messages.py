@@ -22,10 +22,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from protocol.crypto.cpace import POINT_BYTES, TAG_BYTES
-from protocol.errors import RemoteProtocolError
 from protocol.invitation.roster import LONGEST_NAME, Name, Relays, Roster
 from protocol.wire.dialect import Dialect
 from protocol.wire.fields import Count, Most, Nonce, Octets, Signature, Text, Whole
@@ -66,21 +65,6 @@ class Standing(IntEnum):
     """It declined the closed list."""
 
 
-def _reason(value: Any) -> Reason:
-    return Reason(_number(value, len(Reason), "a reason"))
-
-
-def read_standing(value: Any) -> Standing:
-    """Reads a standing."""
-    return Standing(_number(value, len(Standing), "a standing"))
-
-
-def _number(value: Any, count: int, what: str) -> int:
-    if type(value) is not int or not 0 <= value < count:
-        raise RemoteProtocolError(f"{what} of an unknown number")
-    return value
-
-
 @dataclass(frozen=True)
 class Knock:
     """A joiner is here. `is_back`: it accepted in an earlier session and has that session's secret."""
@@ -114,7 +98,7 @@ class Proof:
 class Refusal:
     """The inviter lets nobody in. `tries`: wrong codes that it still bears."""
 
-    reason: Annotated[Reason, _reason]
+    reason: Reason
     tries: Annotated[int, Whole(0, MOST_TRIES)]
 
 
@@ -157,7 +141,7 @@ class Accept:
 class State:
     """How far the joiner has come; from the inviter, what it has kept of that."""
 
-    standing: Annotated[Standing, read_standing]
+    standing: Standing
 
 
 Secret = Invitation | Accept | State | Roster

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from protocol.crypto.node_key import NodeKey, verify
 from protocol.errors import RemoteProtocolError
@@ -44,12 +44,6 @@ class CarrierKind(IntEnum):
     """Streams of websockets, whose messages are small."""
     BULK = 1
     """Streams of POSTs."""
-
-
-def _carrier_kind(value: Any) -> CarrierKind:
-    if type(value) is not int or value not in CarrierKind.__members__.values():
-        raise RemoteProtocolError("a carrier of an unknown kind")
-    return CarrierKind(value)
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,7 @@ class Pass:
 class Admit:
     """A member asks for a carrier. `process`: a number drawn at its start; HERE tells others of a new one."""
 
-    kind: Annotated[CarrierKind, _carrier_kind]
+    kind: CarrierKind
     process: Annotated[int, Whole(0, 2**64 - 1)]
     members: Members
     licence: Signature

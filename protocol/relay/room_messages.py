@@ -60,12 +60,6 @@ class Bar(IntEnum):
     """Too many came to this room, or from this address, in the last minute."""
 
 
-def _bar(value: Any) -> Bar:
-    if type(value) is not int or value not in Bar.__members__.values():
-        raise RemoteProtocolError("a room that is barred for an unknown reason")
-    return Bar(value)
-
-
 def is_room(written: str) -> bool:
     """Whether this is how a room is written: five digits."""
     return len(written) == DIGITS and written.isascii() and written.isdigit()
@@ -159,7 +153,7 @@ class Entered:
 class Barred:
     """To the joiner: it cannot come in now, and why."""
 
-    bar: Annotated[Bar, _bar]
+    bar: Bar
 
 
 FromInviter = OpenRooms | Said | Proved | Dismiss | CloseRoom

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from enum import IntEnum
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -98,6 +99,8 @@ def reader(hint: Any) -> Reader:
     """The reader of values of a type, as it is annotated; TypeError if nothing limits them."""
     if hint is bool:
         return _boolean
+    if isinstance(hint, type) and issubclass(hint, IntEnum):
+        return _enumerated(hint)
     if get_origin(hint) is not Annotated:
         return _record(hint)
     kind, *limits = get_args(hint)
@@ -170,6 +173,18 @@ def _boolean(value: Any) -> bool:
     if type(value) is not bool:
         raise wrong("true or false", value)
     return value
+
+
+def _enumerated(kind: type[IntEnum]) -> Reader:
+    """A reader of the numbers of an enumeration."""
+    known = frozenset(int(member) for member in kind)
+
+    def read(value: Any) -> IntEnum:
+        if type(value) is not int or value not in known:
+            raise RemoteProtocolError(f"a {kind.__name__.lower()} of an unknown number")
+        return kind(value)
+
+    return read
 
 
 def _many(hint: Any, high: int) -> Reader:
