@@ -15,9 +15,9 @@ from node.invitation.rooms import opened_rooms
 from node.invitation.swarm_file import SWARM
 from node.invitation.terminal import Terminal
 from node.invite.options import InviteOptions
-from node.options import NodeOptions, parse_arguments
+from node.options import NodeOptions
 from node.start.inviter_window import keep_open
-from node.start.learn import arguments
+from node.start.learn import options_to_check
 from node.system.errors import ConfigError, UserError, counted, one_line
 from node.system.system import SYSTEM
 from protocol.invitation.messages import MAX_TASK_BYTES
@@ -30,7 +30,7 @@ def invite(options: InviteOptions) -> int:
     """Invites, waits for all, and learns; returns the exit status. Raises UserError."""
     terminal = Terminal(options.yes)
     own = Own(str(options.data.absolute()), options.cells or "", options.blank_person or "")
-    node = node_options(options.task, own, len(options.names) + 1)
+    node = options_to_check(options.task, own, len(options.names) + 1)
     folder = options.out or Path("runs") / node.task.task.name
     if (folder / SWARM).exists():
         raise ConfigError(
@@ -50,12 +50,6 @@ def invite(options: InviteOptions) -> int:
     elif kept.own != own:
         keep_inviting(folder, replace(kept, own=own))
     return keep_open(folder, terminal)
-
-
-def node_options(task: Path, own: Own, members: int) -> NodeOptions:
-    """The options of a node of a swarm of so many, as far as a check needs them. Raises ConfigError."""
-    somebody = tuple(bytes([number]) * 32 for number in range(1, members + 1))
-    return parse_arguments(arguments(task, own, somebody))
 
 
 def check_own(options: NodeOptions, terminal: Terminal) -> int:

@@ -15,9 +15,8 @@ from node.invitation.swarm_file import TASK
 from node.invitation.terminal import Terminal
 from node.invitation.words import task_line
 from node.join.options import JoinOptions
-from node.options import parse_arguments
 from node.start.joiner_window import JoinersWindow, wait_for_list
-from node.start.learn import arguments
+from node.start.learn import options_to_check
 from node.system.errors import ConfigError, UserError, counted, one_line, reason
 from protocol.invitation.joiner import Place, place_of
 from protocol.invitation.messages import Invitation, Standing
@@ -65,9 +64,8 @@ class Newcomer(JoinersWindow):
     def _findings(self, invitation: Invitation, members: int) -> list[Finding]:
         """What a check finds of the task and of the own data."""
         path = self.folder / TASK
-        somebody = tuple(bytes([number]) * 32 for number in range(1, members + 1))
         try:
-            node = parse_arguments(arguments(path, self._own, somebody))
+            node = options_to_check(path, self._own, members)
             check_portable(node.task, path)
         except UserError as error:
             return [Finding("problem", "task", str(error))]

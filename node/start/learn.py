@@ -63,6 +63,12 @@ def arguments(task: Path, own: Own, members: Sequence[Key]) -> list[str]:
     return ["--task", str(task), *own.arguments, "--peers", peers, "--wait", "forever"]
 
 
+def options_to_check(task: Path, own: Own, members: int) -> NodeOptions:
+    """The options of a node of a swarm of so many, before its members are known. Raises ConfigError."""
+    somebody = tuple(bytes([number]) * 32 for number in range(1, members + 1))
+    return parse_arguments(arguments(task, own, somebody))
+
+
 def _check_task(folder: Path, swarm: Swarm) -> None:
     """Raises ConfigError unless the folder has the task that all members agreed to."""
     task = read_limited(folder / TASK, MAX_TASK_BYTES)
