@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isinf, prod
@@ -93,7 +93,6 @@ from node.training.trainer import Learner
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.participant import SessionTimeouts
 from protocol.crypto.node_key import NodeKey
-from protocol.invitation.roster import Roster
 from protocol.quorum.electorate import Electorate, of_names
 from protocol.swarm.node import Node
 from protocol.swarm.node_state import (
@@ -431,8 +430,14 @@ def _opened_in(
                 if text is not None:
                     observers.handle(Warned(text))
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
-            life = _live if options.swarm is None else partial(_live_by_relay, options.swarm)
-            yield partial(life, prepared, sums, key, endpoint, state, out, listener, watched)
+
+            async def life(live: Live, linger_s: float) -> int:
+                async with _reaching(prepared, key, watched) as there:
+                    return await _live(
+                        there, sums, key, endpoint, state, out, listener, watched, live, linger_s
+                    )
+
+            yield life
     finally:
         if state.offers:
             lock.keep()
@@ -521,21 +526,16 @@ def _gone_words(state: State) -> dict[str, str]:
     return {"gone for good": f"{names}, declared by this owner; --gone none of node.rejoin withdraws it"}
 
 
-async def _live_by_relay(
-    swarm: Roster,
-    prepared: Prepared,
-    sums: Withstands,
-    key: NodeKey,
-    endpoint: str,
-    state: State,
-    out: Path,
-    listener: BoundAddress,
-    watched: Watched,
-    live: Live,
-    linger_s: float,
-) -> int:
-    """Does what `_live` does, with streams to the members of a list by its relays."""
-    system = prepared.system
+@asynccontextmanager
+async def _reaching(prepared: Prepared, key: NodeKey, watched: Watched) -> AsyncIterator[Prepared]:
+    """Yields the node with the streams that lead to the others: by relays if its swarm has a list of members.
+
+    Raises UserError if a relay has another key than the list says, or refuses.
+    """
+    swarm, system = prepared.options.swarm, prepared.system
+    if swarm is None:
+        yield prepared
+        return
     streams = RelayedStreams(
         key,
         swarm.admission,
@@ -546,8 +546,7 @@ async def _live_by_relay(
     )
     await streams.start()
     try:
-        there = replace(prepared, system=replace(system, streams=streams))
-        return await _live(there, sums, key, endpoint, state, out, listener, watched, live, linger_s)
+        yield replace(prepared, system=replace(system, streams=streams))
     finally:
         await streams.close()
 
