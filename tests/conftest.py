@@ -2,9 +2,13 @@
 
 import os
 import signal
+from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"  # numpy and torch read it when they are loaded
+
+# Processes that tests start, wherever they run, take their modules from this tree.
+os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
 
 # A node alone costs as much as its run: those that want one say so.
 os.environ.setdefault("MURMURATION_NODE_ALONE", "no")
