@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"  # numpy and torch read it when they are loaded
 
@@ -15,3 +17,11 @@ os.environ.setdefault("MURMURATION_NODE_ALONE", "no")
 
 # A shell that starts the tests in the background makes them, and every command they start, deaf to Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Coverage traces only the tests in these folders and files, if make names some.
+_TRACED = tuple(os.environ.get("TRACED", "").split())
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if _TRACED and not item.nodeid.startswith(_TRACED):
+        item.add_marker("no_cover")
