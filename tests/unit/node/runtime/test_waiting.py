@@ -81,6 +81,15 @@ ME = Elector("h:1", is_me=True, is_bound=True)
             f"1 peer, {MADE}",
             TWO_HERE,
         ),
+        (
+            Obstacle(Stage.TOO_FEW, 2, (A,), Whose.LAST, here=1, least=3),
+            f"10.0.0.3:1, {MADE}",
+            f"2 peers, {MADE}",
+            (
+                "a model takes at least 3 peers, and 1 is here; if they have ended their run, one of them starts "
+                "again, and gives this node the last model"
+            ),
+        ),
         (Obstacle(Stage.WILLING, 0, (), Whose.LAST), f"somebody {MADE}", f"somebody {MADE}", AS_LONG),
         (
             Obstacle(Stage.VERSIONS, 1, (A,), Whose.OTHERS),
