@@ -167,9 +167,7 @@ def test_the_others_stay_for_one_who_was_cut_off_when_they_ended(make_box) -> No
     assert len({node.agreed[0].digest for node in box.nodes}) == 1
 
 
-def test_who_comes_back_too_late_waits_until_one_of_the_others_starts_again(
-    make_box,
-) -> None:
+def test_who_comes_back_too_late_waits_until_one_of_the_others_starts_again(make_box) -> None:
     """Whoever stays for it ends at once when told to, as if all had the model."""
     box, late, others = left_alone(make_box)
     before = len(late.records)
