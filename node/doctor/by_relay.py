@@ -142,7 +142,7 @@ class _ToRelay:
             return [proved, Finding("admission", "not asked", advice=_RUNS), trip]
         await ws.send_bytes(handshake.proof(self._key, nonce, challenged, handshake.RELAY))
         process = int.from_bytes(os.urandom(_PROCESS_BYTES), "big")
-        admit = Admit(CarrierKind.CONTROL, process, self._swarm.roster.admission, relay.licence)
+        admit = Admit(CarrierKind.CONTROL, process, self._swarm.roster.credentials(relay))
         await ws.send_bytes(write_admission(admit))
         answer = read_answer(await next_message(ws))
         if isinstance(answer, Refused):

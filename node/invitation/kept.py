@@ -19,14 +19,14 @@ from protocol.errors import RemoteProtocolError
 from protocol.invitation.inviter import Seat
 from protocol.invitation.joiner import Place
 from protocol.invitation.messages import MAX_MESSAGE_BYTES, MAX_TASK_BYTES
-from protocol.invitation.roster import Name, Roster
+from protocol.invitation.roster import Roster
 from protocol.relay.admission import Relay
 from protocol.wire.dialect import Dialect, Record
-from protocol.wire.fields import Most, Octets, Text
+from protocol.wire.fields import Most, Name, Octets, Text
 from protocol.wire.limits import MAX_MEMBERS
 
 INVITING, JOINING = "invite.state", "join.state"
-_MOST_BYTES = MAX_MESSAGE_BYTES + 64 * 1024
+_MOST_BYTES = MAX_MESSAGE_BYTES + 96 * 1024
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from node.cli.options import DEBUG, argument, option, reachable_path, switch
 from node.system.errors import ConfigError, shown
 from node.task.sections import BLANK_PERSON
-from protocol.invitation.roster import LONGEST_NAME, is_name
 from protocol.invitation.words import read_relay
 from protocol.relay.word import read_word
+from protocol.wire.fields import LONGEST_NAME, is_name
 
 
 @dataclass(frozen=True)

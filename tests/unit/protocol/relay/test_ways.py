@@ -77,3 +77,15 @@ def test_an_absence_begins_once_and_its_end_only_comes_nearer(ways):
     assert ways.away(LINE) == Away(2.0, Absence.CLOSED, 10.0 + CLOSED_S)
     ways.disconnect(FIRST, 11.0)
     assert ways.away(LINE) == Away(2.0, None, 10.0 + CLOSED_S)
+
+
+def test_members_come_and_go(ways):
+    third = bytes([3]) * 32
+    ways.connect(FIRST, 1.0)
+    ways.add(third, 2.0)
+    assert ways.way((third, CONTROL)) == FIRST
+    assert ways.away((third, BULK)) == Away(2.0, None, 2.0 + SILENT_S)
+    ways.leave(FIRST, third, Absence.CLOSED, 3.0)
+    ways.drop(third)
+    assert ways.away((third, CONTROL)) is ways.way((third, CONTROL)) is None
+    assert ways.disconnect(FIRST, 4.0) == [LINE, (OTHER, CONTROL)]
