@@ -20,7 +20,6 @@ from node.doctor.assess import clock, no_way, presence, round_trip, tls_to_relay
 from node.doctor.finding import TO_MEMBER, TO_RELAY, Column, Examined, Finding
 from node.doctor.requests import HEALTH, Way, upload_bytes_per_s
 from node.invitation.key import key_file, own_key
-from node.invitation.swarm_file import Swarm, read_swarm
 from node.net.dialling import RELAYED_CAP_S, connect, meet, new_client
 from node.net.relay.carrier import PATH
 from node.net.relay.client import (
@@ -35,6 +34,7 @@ from node.net.relay.streams import Presence, RelayedStreams
 from node.net.tls import ON, make_dialling, url
 from node.storage.key_file import held
 from node.storage.locks import InUse
+from node.storage.swarm_file import Swarm, read_swarm
 from node.system.addresses import split_endpoint
 from node.system.errors import UserError, reason
 from node.system.streams import KERNEL

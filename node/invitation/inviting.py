@@ -13,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from node.invitation.kept import Inviting, Own, keep_inviting, new_file_in
+from node.invitation.kept import Inviting, keep_inviting
 from node.invitation.rooms import InvitersRooms
-from node.invitation.swarm_file import TASK, Swarm, write_swarm
+from node.storage.owners_files import keep_file
+from node.storage.swarm_file import TASK, Own, Swarm, write_swarm
 from node.system.errors import ConfigError
 from node.system.pauses import Pauses
 from node.system.system import SYSTEM, System
@@ -254,7 +255,7 @@ class Reception:
 
 def keep_list(folder: Path, roster: Roster, task: bytes, own: Own) -> None:
     """Writes the task and the swarm's file: from now on the node may start. Raises ConfigError."""
-    new_file_in(folder, TASK, task)
+    keep_file(folder / TASK, task)
     write_swarm(folder, Swarm(roster, own))
 
 

@@ -9,14 +9,15 @@ from node.check.checks import check_all
 from node.check.finding import Finding
 from node.invitation.foreign import check_portable, foreign_code, marked_lines
 from node.invitation.joining import Decision, Visitor
-from node.invitation.kept import Joining, Own, joins_below, kept_joining, new_file_in
+from node.invitation.kept import Joining, joins_below, kept_joining
 from node.invitation.key import made_key
-from node.invitation.swarm_file import TASK
 from node.invitation.terminal import Terminal
 from node.invitation.words import task_line
 from node.join.options import JoinOptions
 from node.start.joiner_window import JoinersWindow, wait_for_list
 from node.start.learn import options_to_check
+from node.storage.owners_files import keep_file
+from node.storage.swarm_file import TASK, Own
 from node.system.errors import ConfigError, UserError, counted, one_line, reason
 from protocol.invitation.joiner import Place, place_of
 from protocol.invitation.messages import Invitation, Standing
@@ -44,7 +45,7 @@ class Newcomer(JoinersWindow):
             self.terminal.say(
                 *(one_line(line) for line in invitation.task.decode("utf-8", "replace").splitlines())
             )
-        new_file_in(self.folder, TASK, invitation.task)
+        keep_file(self.folder / TASK, invitation.task)
         members = len(invitation.others) + 2
         findings = await asyncio.to_thread(self._findings, invitation, members)
         self.terminal.say(*(line for finding in findings for line in finding.lines()))

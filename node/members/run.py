@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from node.invitation.key import key_file
-from node.invitation.swarm_file import Swarm, read_swarm, write_swarm
 from node.invitation.words import member_lines
 from node.storage.key_file import read_key
+from node.storage.swarm_file import Swarm, read_swarm, write_swarm
 from node.system.errors import ConfigError, shown
 from protocol.wire.ids import Key
 

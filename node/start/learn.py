@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from node.invitation.kept import Own, read_limited
 from node.invitation.key import key_file, own_key
-from node.invitation.swarm_file import SWARM, TASK, Swarm, read_swarm
 from node.options import NodeOptions, parse_arguments
+from node.storage.owners_files import read_limited
+from node.storage.swarm_file import SWARM, TASK, Own, Swarm, read_swarm
 from node.system.errors import ConfigError, one_line
 from protocol.invitation.messages import MAX_TASK_BYTES
 from protocol.invitation.roster import task_digest

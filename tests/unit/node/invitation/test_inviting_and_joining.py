@@ -12,9 +12,9 @@ import pytest
 
 from node.invitation.inviting import Reception, code_of, new_seats, spent_seats, with_new_codes
 from node.invitation.joining import Decision, NotJoined, Visitor
-from node.invitation.kept import INVITING, JOINING, Inviting, Joining, Own, kept_inviting, kept_joining
+from node.invitation.kept import INVITING, JOINING, Inviting, Joining, kept_inviting, kept_joining
 from node.invitation.rooms import Shut
-from node.invitation.swarm_file import SWARM, TASK, read_swarm
+from node.storage.swarm_file import SWARM, TASK, Own, read_swarm
 from node.system.errors import ConfigError, UserError
 from node.system.system import SYSTEM
 from protocol.crypto.node_key import NodeKey

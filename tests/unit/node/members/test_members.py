@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from node.invitation.kept import Own
 from node.invitation.key import key_file
-from node.invitation.swarm_file import Swarm, read_swarm, write_swarm
 from node.members.__main__ import main
 from node.storage.key_file import write_key
+from node.storage.swarm_file import Own, Swarm, read_swarm, write_swarm
 from protocol.invitation.words import key_words
 from tests.invitations import JOINER, OTHER, ROSTER
 

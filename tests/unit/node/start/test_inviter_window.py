@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from node.invitation.inviting import Reception
-from node.invitation.kept import Inviting, Own
+from node.invitation.kept import Inviting
 from node.invitation.terminal import Terminal
 from node.start.inviter_window import Window, _may_close, _news_text, _show_codes, _until_closable
+from node.storage.swarm_file import Own
 from protocol.invitation.inviter import News, Seat
 from protocol.invitation.messages import Standing
 from protocol.invitation.words import key_words

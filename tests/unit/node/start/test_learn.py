@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from node.app.start_checks import allowed, check_others, nicknames
-from node.invitation.kept import Own
 from node.invitation.key import key_file, made_key
-from node.invitation.swarm_file import TASK, Swarm, write_swarm
 from node.start.learn import swarm_options
 from node.storage.key_file import write_key
+from node.storage.swarm_file import TASK, Own, Swarm, write_swarm
 from node.system.errors import ConfigError
 from protocol.wire.endpoints import of_key
 from tests.invitations import INVITER, JOINER, MEMBERS, OTHER, closed

@@ -10,17 +10,20 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
-from node.init.task_file import toml
-from node.invitation.kept import Own, new_file_in, read_limited
+from node.storage.owners_files import keep_file, read_limited
 from node.storage.plain import restored
 from node.system.disk import DISK, Disk
 from node.system.errors import ConfigError, one_line, reason
+from node.system.toml_text import toml
 from protocol.errors import RemoteProtocolError
 from protocol.invitation.messages import SECRET
 from protocol.invitation.roster import Member, Roster, check_roster
 from protocol.relay.admission import Relay
+from protocol.wire.fields import Most, Text
 from protocol.wire.ids import Key
+from protocol.wire.limits import MAX_MEMBERS
 
 SWARM = "swarm.toml"
 TASK = "task.toml"
@@ -29,6 +32,30 @@ _HEAD = """\
 # The swarm of this folder: its members, as the inviter signed the list, and the relays between them.
 # `murmuration start` reads it; `murmuration members` shows it, and changes [own]. All else is signed.
 """
+
+
+@dataclass(frozen=True)
+class Own:
+    """What this node alone decides. `data`: its rows; the next two: as typed for its own file, or empty.
+
+    `removed`: keys, in hex, with which its owner no longer learns.
+    """
+
+    data: Annotated[str, Text(4096)]
+    cells: Annotated[str, Text(4096)] = ""
+    blank_person: Annotated[str, Text(40)] = ""
+    removed: Annotated[tuple[Annotated[str, Text(64)], ...], Most(MAX_MEMBERS)] = ()
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options of a node that say so."""
+        cells = ["--cells", self.cells] if self.cells else []
+        return [
+            "--data",
+            self.data,
+            *cells,
+            *(["--blank-person", self.blank_person] if self.blank_person else []),
+        ]
 
 
 @dataclass(frozen=True)
@@ -83,7 +110,7 @@ class Swarm:
 
 def write_swarm(folder: Path, swarm: Swarm, disk: Disk = DISK) -> None:
     """Writes the file, durably, for its owner alone. Raises ConfigError."""
-    new_file_in(folder, SWARM, swarm_text(swarm).encode(), disk)
+    keep_file(folder / SWARM, swarm_text(swarm).encode(), disk)
 
 
 def read_swarm(folder: Path) -> Swarm:

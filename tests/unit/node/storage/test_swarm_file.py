@@ -6,8 +6,7 @@ import stat
 
 import pytest
 
-from node.invitation.kept import Own
-from node.invitation.swarm_file import SWARM, Swarm, read_swarm, swarm_text, write_swarm
+from node.storage.swarm_file import SWARM, Own, Swarm, read_swarm, swarm_text, write_swarm
 from node.system.errors import ConfigError
 from tests.invitations import INVITER, JOINER, OTHER, ROSTER
 
