@@ -164,8 +164,8 @@ def _before(failed: Column, proxy: str) -> list[Finding]:
 
 async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined]:
     roster = swarm.roster
-    others = [member for member in roster.members if member.key != key.public]
-    streams = RelayedStreams(key, roster.admission, roster.relays)
+    others = [each for each in roster.everyone if each.key in swarm.learned_with and each.key != key.public]
+    streams = RelayedStreams(key, roster.admission, roster.relays, passes=roster.passes)
     try:
         async with asyncio.timeout(CONNECT_S):
             await streams.start()
@@ -174,7 +174,7 @@ async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined
         away = (Finding("here", "no relay", "problem", advice),)
         return [Examined(member.name, away, None, None, TO_MEMBER) for member in others]
     client = new_client(streams, RELAYED_CAP_S)
-    size, turn = (parameters, max(LEAST_MEMBERS, len(roster.members))), asyncio.Lock()
+    size, turn = (parameters, max(LEAST_MEMBERS, len(others) + 1)), asyncio.Lock()
     try:
         trips = [_ToMember(member, streams, client, size, turn).examined() for member in others]
         return list(await asyncio.gather(*trips))

@@ -54,7 +54,7 @@ def swarm_options(folder: Path, more: Sequence[str] = (), task: str = TASK) -> N
             str(key_file(folder)),
         ]
     )
-    return replace(options, swarm=swarm.roster)
+    return replace(options, swarm=swarm, swarm_folder=folder)
 
 
 def arguments(task: Path, own: Own, members: Sequence[Key]) -> list[str]:

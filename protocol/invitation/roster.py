@@ -114,6 +114,10 @@ class Roster:
         """The keys of all members, also of those whose place another one took."""
         return frozenset((*(each.key for each in self.members), *(each.key for each in self.later)))
 
+    def with_word(self, vouch: Vouch) -> Roster:
+        """The list with one more later member."""
+        return replace(self, later=(*self.later, vouch))
+
     def sponsor(self, key: Key) -> Key:
         """Who answers for a member."""
         return next((each.member for each in self.later if each.key == key), self.inviter)

@@ -140,4 +140,5 @@ class LocalEnd(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         """The pair is closed: nobody reads or writes here."""
         self._is_lost = True
-        self._far.abort(self._name)
+        if self.stream is not None:  # None: no stream could be opened
+            self._far.abort(self.stream)

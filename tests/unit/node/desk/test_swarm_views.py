@@ -22,7 +22,7 @@ CODE = "relay.example/48213-otter-width-salt"
 
 
 def inviting(*seats) -> Inviting:
-    return Inviting("ward", "Ward A", TASK, RELAYS[0], seats, OWN)
+    return Inviting("ward", "Ward A", TASK, RELAYS, seats, OWN)
 
 
 def test_a_seat_shows_its_code_until_somebody_has_it(tmp_path):

@@ -42,7 +42,8 @@ def test_a_node_of_a_swarm_reaches_its_members_by_their_keys(folder):
     assert options.out == folder
     assert options.data == folder / "b.csv"
     assert options.wait_s == math.inf
-    assert options.swarm == closed(task=TEXT)
+    assert options.swarm.roster == closed(task=TEXT)
+    assert options.swarm_folder == folder
     assert options.roster == closed(task=TEXT).digest
 
 
