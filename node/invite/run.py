@@ -37,6 +37,8 @@ Dial = Callable[[RelayWord, OpenRooms], Served]
 def invite(options: InviteOptions) -> int:
     """Invites, waits for all, and learns; returns the exit status. Raises UserError."""
     terminal = Terminal(options.yes)
+    if options.data is None or options.me is None:
+        raise ConfigError("an invitation to a task needs --data and --me")
     own = Own(str(options.data.absolute()), options.cells or "", options.blank_person or "")
     node = options_to_check(options.task, own, len(options.names) + 1)
     folder = options.out or Path("runs") / node.task.task.name
@@ -47,7 +49,7 @@ def invite(options: InviteOptions) -> int:
         )
     kept = kept_inviting(folder)
     if kept is None:
-        if not asyncio.run(_begin(options, terminal, folder, own, node)):
+        if not asyncio.run(_begin(options, options.me, terminal, folder, own, node)):
             terminal.say("nobody was invited, and nothing was sent")
             return 0
     elif (kept.me, *(seat.name for seat in kept.seats)) != (options.me, *options.names):
@@ -70,7 +72,7 @@ def check_own(options: NodeOptions, terminal: Terminal) -> int:
 
 
 async def _begin(
-    options: InviteOptions, terminal: Terminal, folder: Path, own: Own, node: NodeOptions
+    options: InviteOptions, me: str, terminal: Terminal, folder: Path, own: Own, node: NodeOptions
 ) -> bool:
     """Checks, asks, and gets the rooms; returns whether the owner said yes. Raises UserError."""
     text = read_limited(options.task, MAX_TASK_BYTES)
@@ -98,7 +100,7 @@ async def _begin(
     key = made_key(folder)
     relays, rooms = await licensed(options.relays, len(options.names), partial(_dial, key), terminal.say)
     seats = new_seats(options.names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
-    keep_inviting(folder, Inviting(node.task.task.name, options.me, text, relays, seats, own))
+    keep_inviting(folder, Inviting(node.task.task.name, me, text, relays, seats, own))
     return True
 
 

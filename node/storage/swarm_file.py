@@ -28,6 +28,8 @@ from protocol.wire.messages import Vouch
 
 SWARM = "swarm.toml"
 TASK = "task.toml"
+AGREED = "task-agreed.toml"
+"""The task with the scales that all agreed on, where it asks for that."""
 _MOST_BYTES = 1 << 20
 _HEAD = """\
 # The swarm of this folder: its members, as the inviter signed the list, and the relays between them; who came
