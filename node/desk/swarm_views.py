@@ -8,10 +8,10 @@ from pathlib import Path
 from node.invitation.inviting import code_of
 from node.invitation.kept import INVITING, JOINING, Inviting, joins_below, kept_inviting, kept_joining
 from node.invitation.key import key_file
-from node.invitation.swarm_file import SWARM, Swarm, read_swarm
 from node.observe.views import NodeView
 from node.storage.key_file import read_key
 from node.storage.plain import plain
+from node.storage.swarm_file import SWARM, Swarm, read_swarm
 from protocol.invitation.inviter import Seat
 from protocol.invitation.messages import Standing
 from protocol.invitation.words import key_words

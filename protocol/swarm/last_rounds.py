@@ -70,7 +70,7 @@ class SwarmEnd:
         if not follows or settings.contacts.tracker is not None:
             return False
         met = {member.announce.endpoint for member in members}
-        in_all = len(members) + 1 + len(set(settings.contacts.seeds) - met - {settings.endpoint})
+        in_all = len(members) + 1 + len(set(self._discovery.seeds) - met - {settings.endpoint})
         return in_all - follows < settings.task.min_participants <= in_all
 
     @property

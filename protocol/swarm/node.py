@@ -51,7 +51,8 @@ from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.passing_on import PassingOn
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.meeting.suspicion import Suspicion, silent
-from protocol.swarm.node_state import NodeState, Settings
+from protocol.swarm.meeting.vouching import Vouching
+from protocol.swarm.node_state import NodeState, Settings, Words
 from protocol.swarm.phases import STEPS, Event, Phase
 from protocol.swarm.recovery.catch_up import CatchUp
 from protocol.swarm.recovery.fetch import Fetched, Past
@@ -104,6 +105,7 @@ from protocol.wire.messages import (
     Sid,
     Stalled,
     Sum,
+    Vouch,
 )
 
 
@@ -146,7 +148,10 @@ class Node:
         """The line of the base that is being stored."""
         self._suspicion = Suspicion(settings)
         self._passing_on = PassingOn()
-        self._coordination = Coordination(settings, state, self._discovery, self._patience, self._suspicion)
+        self._vouching = Vouching(settings, state, self._members)
+        self._coordination = Coordination(
+            settings, state, self._discovery, self._patience, self._suspicion, self._vouching
+        )
         self._seeker = self._coordination.seeker
         caps = settings.timeouts.session
         self._paces = PhasePaces(caps.shares_s, caps.sums_s)
@@ -170,8 +175,8 @@ class Node:
 
     def is_member(self, key: Key) -> bool:
         """Whether the allow-list has this key; without a list, whether it is known. Safe in any thread."""
-        listed = self._settings.contacts.allow is not None
-        return self._settings.allows(key) if listed else self.addresses.is_known(key)
+        listed = self._state.allow is not None
+        return self._state.allows(key, self._settings) if listed else self.addresses.is_known(key)
 
     def may_answer(self, endpoint: str) -> frozenset[Key]:
         """The keys that may answer at an endpoint; empty: any key may."""
@@ -329,6 +334,13 @@ class Node:
         self._discovery.clocks.step(offset_s, asleep_s)
         return []
 
+    def change_members(self, allow: frozenset[Key], words: Words, now: float) -> list[Action]:
+        """The owner of a node in an invited swarm learns with these keys from now on, and with no others."""
+        gone = sorted((self._state.allow or frozenset()) - allow)
+        left = [action for key in gone for action in self._lost(key, now)]
+        met = self._discovery.change_allowed(allow, now)
+        return self._after([*left, *met, *self._vouching.change(words)], now)
+
     def adopted(self, base: Base, now: float) -> list[Action]:
         """The shell has stored a new base: continue on it and announce it."""
         state, freed = self._state, list[Action]()
@@ -446,7 +458,7 @@ class Node:
                 heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
                 self._discovery.compare_clocks()
                 return heard
-            case Roster() | Refused() | Goodbye():
+            case Roster() | Refused() | Goodbye() | Vouch():
                 return self._introduction(message, by, now)
             case Ready():
                 taken = self._coordination.ready(message, by, now)
@@ -484,7 +496,9 @@ class Node:
             case _:
                 return self._coordination.stalled(message, by)
 
-    def _introduction(self, message: Roster | Refused | Goodbye, by: Key | None, now: float) -> list[Action]:
+    def _introduction(
+        self, message: Roster | Refused | Goodbye | Vouch, by: Key | None, now: float
+    ) -> list[Action]:
         match message:
             case Roster():
                 heard = self._discovery.roster(message, now)
@@ -492,6 +506,8 @@ class Node:
                 return heard
             case Refused():
                 return self._discovery.refused(message, now)
+            case Vouch():
+                return self._vouching.take(message, self._discovery.accepted(by, "a VOUCH").key)
             case _:
                 return self._discovery.goodbye(message, by)
 
@@ -503,8 +519,9 @@ class Node:
         self._coordination.announce(announce, now)
         self._coordination.heard(announce.key, now)
         reminded = self._charges.met(announce, asks=hello.wants_reply)
+        vouched = self._vouching.met(announce)
         running = self._machine.participant.sid if self._machine is not None else None
-        return [*reminded, *actions, *self._late.give(announce, running, now)]
+        return [*reminded, *actions, *vouched, *self._late.give(announce, running, now)]
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
         """A member that finished, restarted, fell back or is READY again sends no more messages."""
@@ -618,6 +635,7 @@ class Node:
     def _lost(self, key: Key, now: float) -> list[Action]:
         self._members.suspect(key)
         self._charges.lost(key)
+        self._vouching.lost(key)
         self._catch_up.unreachable(key, now)
         self._coordination.lost(key)
         left = self._left_run(self._runs.lost(key, self._machine), now)

@@ -6,11 +6,11 @@ import pytest
 
 from benchmarks.page.server import node_view
 from node.desk.swarm_views import folder_of_room, membership_view, standing_of
-from node.invitation.kept import INVITING, Inviting, Joining, Own, keep_inviting, keep_joining
+from node.invitation.kept import INVITING, Inviting, Joining, keep_inviting, keep_joining
 from node.invitation.key import key_file
-from node.invitation.swarm_file import Swarm, write_swarm
 from node.observe.views import Peer, Presence
 from node.storage.key_file import write_key
+from node.storage.swarm_file import Own, Swarm, write_swarm
 from node.system.errors import ConfigError
 from protocol.invitation.messages import Standing
 from protocol.invitation.words import key_words
