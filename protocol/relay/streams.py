@@ -42,8 +42,10 @@ LAST_WORDS = 256
 """Frames of ended streams that wait on one carrier; more are dropped, and asked for again."""
 AWAY = "it is away: "
 """How the reason begins if a relay says that it has no connection of a member."""
+NO_RELAY = "no relay can be reached"
+"""Why no member is reached while this node has no connection to any relay."""
 _AWAY = {
-    None: "no relay can be reached",
+    None: NO_RELAY,
     Absence.SILENT: f"{AWAY}its connection to the relay broke",
     Absence.CLOSED: f"{AWAY}it has closed its connection to the relay",
 }

@@ -41,6 +41,7 @@ from protocol.crypto.sealing import derive
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.quorum.electorate import Ballot
 from protocol.quorum.lineage import Line, after, is_opened
+from protocol.relay.streams import NO_RELAY
 from protocol.swarm.addressing import Addresses
 from protocol.swarm.inspection import KnownPeer, Picture, Status, known_peers_of, status_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
@@ -253,6 +254,8 @@ class Node:
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: stop waiting for the peers there."""
         actions = self._discovery.unreachable(endpoint, now, why)
+        if why == NO_RELAY:
+            self._suspicion.cut_off(now)
         if endpoint == self._settings.contacts.tracker:
             self._seeker.void()
             self._discovery.forget_tracker()
