@@ -27,6 +27,7 @@ from protocol.actions import (
     Healed,
     Reason,
     Send,
+    Serve,
     Spend,
     Unbind,
     Vote,
@@ -100,6 +101,7 @@ from protocol.wire.messages import (
     Redirect,
     Refused,
     Reminder,
+    Request,
     Roster,
     Share,
     Sid,
@@ -467,7 +469,7 @@ class Node:
             case Sum():
                 return self._sum(message, by, now)
             case CertificateRequest() | PieceRequest():
-                return self._catch_up.serve(message, by, self._discovery.accepts)
+                return self._serve(message, by, now)
             case _:
                 return self._fetched(message, now)
 
@@ -505,9 +507,15 @@ class Node:
             return actions
         self._coordination.announce(announce, now)
         self._coordination.heard(announce.key, now)
+        self._catch_up.shows(announce, now)
         reminded = self._charges.met(announce, asks=hello.wants_reply)
         running = self._machine.participant.sid if self._machine is not None else None
         return [*reminded, *actions, *self._late.give(announce, running, now)]
+
+    def _serve(self, request: Request, by: Key | None, now: float) -> list[Action]:
+        """Answer a request: for a base that this node holds no more by showing the one that it holds."""
+        answer = self._catch_up.serve(request, by, self._discovery.accepts)
+        return [answer] if isinstance(answer, Serve) else self._discovery.show(answer.endpoint, (), now)
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
         """A member that finished, restarted, fell back or is READY again sends no more messages."""

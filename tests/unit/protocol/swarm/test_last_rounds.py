@@ -349,6 +349,9 @@ def test_a_follower_serves_the_base_that_it_fetched():
     request = signing.sign(PieceRequest(BETTER.digest, b"", 0, FIVE.public, ONE.public), FIVE)
 
     assert only(heard(one, request, NOW), Serve) == Serve(endpoint(FIVE), request)
+    gone = signing.sign(PieceRequest(base(1, 9).digest, b"", 0, FIVE.public, ONE.public, number=1), FIVE)
+    (shown,) = outbox(heard(one, gone, NOW), endpoint(FIVE))
+    assert shown.announce.base == BETTER, "who asks for a base that is not here sees the one that is"
 
 
 def test_a_member_that_fell_back_asks_those_that_offer_before_followers_for_the_certificate():
