@@ -31,7 +31,7 @@ from node.net.relay.client import (
     proxy_for,
     without_password,
 )
-from node.net.relay.streams import Presence, RelayedStreams
+from node.net.relay.streams import RelayedStreams
 from node.net.tls import ON, make_dialling, url
 from node.storage.key_file import held
 from node.storage.locks import InUse
@@ -209,13 +209,13 @@ class _ToMember:
     async def _steps(self) -> AsyncIterator[Finding]:
         linking = asyncio.create_task(self._link())
         away_at = asyncio.get_running_loop().time() + _AWAY_S
-        while not linking.done() and (self._seen.relay or asyncio.get_running_loop().time() < away_at):
+        while not linking.done() and (self._why_away is None or asyncio.get_running_loop().time() < away_at):
             await asyncio.wait((linking,), timeout=_LOOK_S)
         linking.cancel()
         (ended,) = await asyncio.gather(linking, return_exceptions=True)
         if ended is not None:
-            yield presence(self._seen)
-            if self._seen.relay and isinstance(ended, Exception):
+            yield presence(self._why_away)
+            if self._why_away is None and isinstance(ended, Exception):
                 advice = f"the relay leads there, and no link begins ({_text(ended)}): look at its node"
                 yield Finding("key", "no link", "problem", advice)
             return
@@ -229,8 +229,8 @@ class _ToMember:
             yield Finding("round trip", "broken", "problem", advice)
 
     @property
-    def _seen(self) -> Presence:
-        return self._streams.presence[self._member.key]
+    def _why_away(self) -> str | None:
+        return self._streams.why_away(self._member.key)
 
     async def _link(self) -> None:
         """Begins a link, up to the proof of the member's key, and ends it."""

@@ -11,7 +11,8 @@ from node.cli.sigint import begun
 from node.system.errors import ConfigError, one_line
 
 _DESCRIPTION = """\
-Shows who learns with the node of FOLDER, with the words of their keys, which you may compare by telephone.
+Shows who learns with the node of FOLDER, with the words of their keys, which you may compare by telephone,
+and, while that node runs, who is here or since when somebody is missed.
 
 --remove NAME: this node no longer learns with a member. Each owner decides for its own node, and the others'
 lists do not change yours. If a quorum needs that member: murmuration rejoin --gone. --accept NAME takes a

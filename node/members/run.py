@@ -7,6 +7,8 @@ from pathlib import Path
 from node.invitation.key import key_file
 from node.invitation.swarm_file import Swarm, read_swarm, write_swarm
 from node.invitation.words import member_lines
+from node.members.presence import presence_texts
+from node.observe.view_sources import KEY_DIGITS
 from node.storage.key_file import read_key
 from node.system.errors import ConfigError, shown
 from protocol.wire.ids import Key
@@ -26,7 +28,14 @@ def members(folder: Path, accept: str | None, remove: str | None) -> None:
         changed = swarm.without(key)
     if changed != swarm:
         write_swarm(folder, changed)
-    print("\n".join(member_lines(changed.roster.members, _remarks(changed, own))), flush=True)
+    seen = presence_texts(folder)
+    remarks = {
+        key: "; ".join(filter(None, (remark, (seen or {}).get(key.hex()[:KEY_DIGITS]))))
+        for key, remark in _remarks(changed, own).items()
+    }
+    print("\n".join(member_lines(changed.roster.members, remarks)), flush=True)
+    if seen is None:
+        print("this node does not learn now, so it does not know who is here", flush=True)
     if changed != swarm:
         print("this holds from the next start of this node", flush=True)
 

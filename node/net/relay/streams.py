@@ -29,7 +29,7 @@ from protocol.relay.admission import Admit, CarrierKind, Members, Pass, Relay, W
 from protocol.relay.frames import Absence, Frame
 from protocol.relay.stream import BOUNDS, Bounds, Ended, FarFinished, Opened, Received, Room, StreamId
 from protocol.relay.streams import Action, Limited, NoStream, Ready
-from protocol.relay.ways import CarrierId
+from protocol.relay.ways import Away, CarrierId
 from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
@@ -39,14 +39,14 @@ _PROCESS_BYTES = 8
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether a member can be reached. `relay`: the endpoint of the relay that leads to it; None: it is away.
+    """Whether a member is there. `relay`: the endpoint of the relay that leads to it; None: it is not there.
 
-    `away_s`: for how long; `why`: in a few words, None if it is here.
+    `since`: since when it is missed, by the event loop's clock, and `why`; None: it was never seen.
     """
 
     relay: str | None
-    away_s: float = 0.0
-    why: str | None = None
+    since: float | None = None
+    why: str = ""
 
 
 _WHY = {
@@ -165,17 +165,23 @@ class RelayedStreams:
 
     @property
     def presence(self) -> dict[Key, Presence]:
-        """The other members, and whether each can be reached."""
+        """The other members, and whether each is there."""
         if self._machine is None:
             return {}
-        return {member: self._presence_of(self._machine, member) for member in sorted(self._machine.members)}
+        return {member: self._presence_of(self._machine.seen(member)) for member in self._machine.members}
 
-    def _presence_of(self, machine: ends.Streams, member: Key) -> Presence:
-        way, away = machine.way(member), machine.away(member)
-        if way is not None or away is None:
-            return Presence(None if way is None else self._relays[way.relay].endpoint)
-        away_s = asyncio.get_running_loop().time() - away.since
-        return Presence(None, away_s, _WHY[away.why])
+    def _presence_of(self, seen: CarrierId | Away | None) -> Presence:
+        match seen:
+            case CarrierId(relay):
+                return Presence(self._relays[relay].endpoint)
+            case Away(since, why):
+                return Presence(None, since, _WHY[why])
+        return Presence(None)
+
+    def why_away(self, member: Key) -> str | None:
+        """Why no relay leads to a member; None if one does, as far as is known."""
+        away = self._running.away(member)
+        return None if away is None else _WHY[away.why]
 
     # -- Streams -------------------------------------------------------------------------------------
 
@@ -192,19 +198,16 @@ class RelayedStreams:
         peer = key_of(join_endpoint(host, port))
         if peer is None:
             return await self._base.open(host, port, protocol, tls, bulk=bulk)
-        machine, now = self._running, asyncio.get_running_loop().time()
-        local = LocalEnd(self)
-        pair = await self._base.pair(lambda: local, peer)
+        kind, now = CarrierKind.BULK if bulk else CarrierKind.CONTROL, asyncio.get_running_loop().time()
         try:
-            name, actions = machine.open(peer, CarrierKind.BULK if bulk else CarrierKind.CONTROL, now)
+            name, actions = self._running.open(peer, kind, now)
         except NoStream as error:
-            pair.close()
             raise ConnectionError(str(error)) from error
-        local.stream = name
-        self._locals[name] = local
+        local = self._locals[name] = LocalEnd(self, name)
         self._why[name] = ""
         self._act(actions)
         try:
+            pair = await self._pair_of(local, name)
             return await pair.connect(protocol, tls, host)
         except OSError as error:
             why = self._why[name]
@@ -316,22 +319,28 @@ class RelayedStreams:
 
     def _accept(self, stream: StreamId) -> None:
         """Makes the local end of a stream that a member has opened; it waits for a listener to take it."""
-        local = self._locals[stream] = LocalEnd(self)
-        local.stream = stream
+        local = self._locals[stream] = LocalEnd(self, stream)
         task = asyncio.create_task(self._make_pair(local, stream), name="a relayed stream")
         self._accepting.add(task)
         task.add_done_callback(self._accepting.discard)
 
     async def _make_pair(self, local: LocalEnd, stream: StreamId) -> None:
         try:
-            incoming = await self._base.pair(lambda: local, stream[0])
+            incoming = await self._pair_of(local, stream)
         except OSError as error:  # no descriptor is left
             log.warning("stream-refused", why=str(error))
-            self.abort(stream)
             return
         self._incoming.append(incoming)
         for listener in self._listeners:
             listener.wake()
+
+    async def _pair_of(self, local: LocalEnd, stream: StreamId) -> Pair:
+        """Returns the other end of a local end, whose stream ends if there is none. Raises OSError."""
+        try:
+            return await self._base.pair(lambda: local, stream[0])
+        except BaseException:
+            self.abort(stream)
+            raise
 
     # -- time ----------------------------------------------------------------------------------------
 
