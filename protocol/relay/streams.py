@@ -42,8 +42,10 @@ LAST_WORDS = 256
 """Frames of no stream's turn that wait on one carrier; more are dropped, and asked for again."""
 _QUESTIONS = (FrameKind.OPEN, FrameKind.PROBE)
 """They are answered by the relay that brings them, too: so an end knows whether this relay carries."""
+NO_RELAY = "no relay can be reached"
+"""Why no member is reached while this node has no connection to any relay."""
 _AWAY = {
-    None: "no relay can be reached",
+    None: NO_RELAY,
     Absence.SILENT: "it is away: its connection to the relay broke",
     Absence.CLOSED: "it is away: it has closed its connection to the relay",
 }
