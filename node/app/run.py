@@ -33,7 +33,7 @@ from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Split
 from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
-from node.net.relay.streams import RelayedStreams
+from node.net.relay.streams import Presence, RelayedStreams
 from node.net.routes import answers
 from node.net.tls import by_relay, make_tls, protection, url
 from node.net.traffic import Counts
@@ -143,6 +143,8 @@ class Prepared:
     """The computer on which the node runs."""
     lone: LoneTraining | None = None
     """Trains a model of this node's rows alone, to compare; None: nobody does."""
+    there: Callable[[], Mapping[Key, Presence]] = dict
+    """Whether the members are there that relays lead to."""
 
 
 @dataclass(frozen=True)
@@ -556,7 +558,8 @@ async def _reaching(
     )
     await streams.start()
     try:
-        yield replace(prepared, system=replace(system, streams=streams)), streams
+        there = replace(prepared, system=replace(system, streams=streams), there=lambda: streams.presence)
+        yield there, streams
     finally:
         await streams.close()
 
@@ -605,12 +608,14 @@ async def _live(
         own=OwnBook(secret=options.task.privacy.mechanism != "none", unread=_unread(options)),
         lone=prepared.lone and replace(prepared.lone, features=out / FEATURES),
     )
-    source = NodeViewSource(peer.inspector, watched.journal, Rounds(out / HISTORY))
+    relay = _relay(prepared, key, peer.transport.counts, out)
+    carried = None if relay is None else relay.view
+    rounds = Rounds(out / HISTORY)
+    source = NodeViewSource(peer.inspector, watched.journal, rounds, prepared.there, carried)
     page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
     inspector = peer.inspector
     healthy = health(missing_of(inspector, peer.stopping), lambda: inspector.troubles)
-    relay = _relay(prepared, key, peer.transport.counts, out)
     carrying = () if relay is None else relay.routes
     await peer.transport.start(listener, answers(healthy, figures.routes, page.routes, carrying))
     notify(READY)

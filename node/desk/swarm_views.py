@@ -10,13 +10,13 @@ from node.invitation.kept import INVITING, JOINING, LATER, Inviting, joins_below
 from node.invitation.key import key_file
 from node.observe.views import NodeView
 from node.storage.key_file import read_key
+from node.storage.plain import plain
 from node.storage.swarm_file import SWARM, read_swarm
 from node.storage.vouches import newcomers
 from protocol.invitation.inviter import Seat
 from protocol.invitation.messages import Standing
 from protocol.invitation.roster import Member
 from protocol.invitation.words import key_words
-from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
 RUNS = Path("runs")
@@ -93,7 +93,7 @@ def _members(path: Path, own: Key | None, view: NodeView | None) -> Sequence[dic
                 "removed": member.key in swarm.removed,
                 "vouched_by": vouched.get(member.key, ""),
                 "contact": "" if peer is None else peer.contact,
-                "by_relay": peer is not None and key_of(peer.endpoint) is not None,
+                "presence": None if peer is None else plain(peer.presence),
                 "why": "" if peer is None else peer.why,
             }
         )

@@ -11,7 +11,8 @@ from node.cli.sigint import begun
 from node.system.errors import ConfigError, one_line
 
 _DESCRIPTION = """\
-Shows who learns with the node of FOLDER, with the words of their keys, which you may compare by telephone.
+Shows who learns with the node of FOLDER, with the words of their keys, which you may compare by telephone,
+and, while that node runs, who is here or since when somebody is missed.
 
 --accept NAME: this node learns with a newcomer for whom a member vouches, or again with a member that you
 removed. --remove NAME: it no longer learns with a member, and no word of others brings that one back. Each

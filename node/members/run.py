@@ -7,6 +7,8 @@ from pathlib import Path
 
 from node.invitation.key import key_file
 from node.invitation.words import member_lines
+from node.members.presence import presence_texts
+from node.observe.view_sources import KEY_DIGITS
 from node.storage.key_file import read_key
 from node.storage.swarm_file import Swarm, read_swarm, write_swarm
 from node.storage.vouches import SPENT_UNKNOWN, newcomers
@@ -31,9 +33,15 @@ def members(folder: Path, accept: str | None, remove: str | None) -> None:
         raise ConfigError(f"--accept {shown(accept)}: this node has that name; allowed: another one")
     if changed != swarm:
         write_swarm(folder, changed)
-    waiting = newcomers(folder, changed)
+    waiting, seen = newcomers(folder, changed), presence_texts(folder)
     everyone = [*changed.roster.everyone, *(Member(each.name, each.key) for each in waiting)]
-    print("\n".join(member_lines(everyone, remarks(changed, waiting, own))), flush=True)
+    said = {
+        key: "; ".join(filter(None, (remark, (seen or {}).get(key.hex()[:KEY_DIGITS]))))
+        for key, remark in remarks(changed, waiting, own).items()
+    }
+    print("\n".join(member_lines(everyone, said)), flush=True)
+    if seen is None:
+        print("this node does not learn now, so it does not know who is here", flush=True)
     if changed != swarm:
         print("this holds from now on, also for a node that runs", flush=True)
     for key in swarm.names.keys() - changed.names.keys():

@@ -170,6 +170,7 @@ class Lobby:
         """The link on which each inviter's rooms are served."""
         self._visits: dict[Link, _Room] = {}
         """The room of each joiner."""
+        self._deadline: float | None = None
         self._knocks = Buckets(bounds.knocks_of_address, KNOWN_ADDRESSES)
         self._wrong_words = Bucket(bounds.wrong_words, now_s)
         self._wrong_words_of = Buckets(bounds.wrong_words_of_address, KNOWN_ADDRESSES)
@@ -181,19 +182,28 @@ class Lobby:
 
     @property
     def deadline(self) -> float | None:
-        """When `tick` has something to do."""
-        due = [room.prove_by_s for room in self._rooms.values() if room.course.phase is Phase.VISITED]
-        return min([*due, *(room.ends_s for room in self._rooms.values())], default=None)
+        """When `tick` is due; it may find nothing to do then. None: never."""
+        return self._deadline
 
     def tick(self, now_s: float) -> list[Output]:
         """Sends away joiners that have proved nothing in time, and closes rooms whose day is over."""
         done: list[Output] = []
+        if self._deadline is None or now_s < self._deadline:
+            return done
+        self._deadline = None
         for room in list(self._rooms.values()):
             if room.ends_s <= now_s:
                 done += self._end(room)
             elif room.course.phase is Phase.VISITED and room.prove_by_s <= now_s:
                 done += self._leave(room, Event.LATE)
+        for room in self._rooms.values():
+            is_tried = room.course.phase is Phase.VISITED
+            self._wake_at(min(room.prove_by_s, room.ends_s) if is_tried else room.ends_s)
         return done
+
+    def _wake_at(self, at_s: float) -> None:
+        if self._deadline is None or at_s < self._deadline:
+            self._deadline = at_s
 
     # -- inviters ----------------------------------------------------------------------------------
 
@@ -307,6 +317,7 @@ class Lobby:
             ends_s = now_s + self._bounds.life_s
             knocks = Bucket(self._bounds.knocks, now_s)
             self._rooms[digits] = _Room(digits, key, licensee, ends_s, knocks)
+            self._wake_at(ends_s)
 
     def _clear(self, key: Key) -> list[Output]:
         """Sends away the joiners in an inviter's rooms: the inviter that they spoke to has gone."""
@@ -328,6 +339,7 @@ class Lobby:
         room.joiner, room.visit, room.unproved_bytes = link, room.visit + 1, 0
         room.prove_by_s = now_s + self._bounds.proof_s
         self._visits[link] = room
+        self._wake_at(room.prove_by_s)
         return [
             Tell(link, write_room_message(Entered())),
             Tell(self._open[room.owner], write_room_message(Knocked(digits, room.visit))),

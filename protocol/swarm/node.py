@@ -27,6 +27,7 @@ from protocol.actions import (
     Healed,
     Reason,
     Send,
+    Serve,
     Spend,
     Unbind,
     Vote,
@@ -41,6 +42,7 @@ from protocol.crypto.sealing import derive
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.quorum.electorate import Ballot
 from protocol.quorum.lineage import Line, after, is_opened
+from protocol.relay.streams import NO_RELAY
 from protocol.swarm.addressing import Addresses
 from protocol.swarm.inspection import KnownPeer, Picture, Status, known_peers_of, status_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
@@ -100,6 +102,7 @@ from protocol.wire.messages import (
     Redirect,
     Refused,
     Reminder,
+    Request,
     Roster,
     Share,
     Sid,
@@ -258,6 +261,8 @@ class Node:
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: stop waiting for the peers there."""
         actions = self._discovery.unreachable(endpoint, now, why)
+        if why == NO_RELAY:
+            self._suspicion.cut_off(now)
         if endpoint == self._settings.contacts.tracker:
             self._seeker.void()
             self._discovery.forget_tracker()
@@ -476,7 +481,7 @@ class Node:
             case Sum():
                 return self._sum(message, by, now)
             case CertificateRequest() | PieceRequest():
-                return self._catch_up.serve(message, by, self._discovery.accepts)
+                return self._serve(message, by, now)
             case _:
                 return self._fetched(message, now)
 
@@ -518,10 +523,16 @@ class Node:
             return actions
         self._coordination.announce(announce, now)
         self._coordination.heard(announce.key, now)
+        self._catch_up.shows(announce, now)
         reminded = self._charges.met(announce, asks=hello.wants_reply)
         vouched = self._vouching.met(announce)
         running = self._machine.participant.sid if self._machine is not None else None
         return [*reminded, *actions, *vouched, *self._late.give(announce, running, now)]
+
+    def _serve(self, request: Request, by: Key | None, now: float) -> list[Action]:
+        """Answer a request: for a base that this node holds no more by showing the one that it holds."""
+        answer = self._catch_up.serve(request, by, self._discovery.accepts)
+        return [answer] if isinstance(answer, Serve) else self._discovery.show(answer.endpoint, (), now)
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
         """A member that finished, restarted, fell back or is READY again sends no more messages."""

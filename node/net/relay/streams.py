@@ -30,7 +30,7 @@ from protocol.relay.admission import Admit, CarrierKind, Credentials, Members, P
 from protocol.relay.frames import Absence, Frame
 from protocol.relay.stream import BOUNDS, Bounds, Ended, FarFinished, Opened, Received, Room, StreamId
 from protocol.relay.streams import Action, Limited, NoStream, Ready
-from protocol.relay.ways import CarrierId
+from protocol.relay.ways import Away, CarrierId
 from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
@@ -40,14 +40,14 @@ _PROCESS_BYTES = 8
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether a member can be reached. `relay`: the endpoint of the relay that leads to it; None: it is away.
+    """Whether a member is there. `relay`: the endpoint of the relay that leads to it; None: it is not there.
 
-    `away_s`: for how long; `why`: in a few words, None if it is here.
+    `since`: since when it is missed, by the event loop's clock, and `why`; None: it was never seen.
     """
 
     relay: str | None
-    away_s: float = 0.0
-    why: str | None = None
+    since: float | None = None
+    why: str = ""
 
 
 _WHY = {
@@ -186,17 +186,23 @@ class RelayedStreams:
 
     @property
     def presence(self) -> dict[Key, Presence]:
-        """The other members, and whether each can be reached."""
+        """The other members, and whether each is there."""
         if self._machine is None:
             return {}
-        return {member: self._presence_of(self._machine, member) for member in sorted(self._machine.members)}
+        return {member: self._presence_of(self._machine.seen(member)) for member in self._machine.members}
 
-    def _presence_of(self, machine: ends.Streams, member: Key) -> Presence:
-        way, away = machine.way(member), machine.away(member)
-        if way is not None or away is None:
-            return Presence(None if way is None else self._relays[way.relay].endpoint)
-        away_s = asyncio.get_running_loop().time() - away.since
-        return Presence(None, away_s, _WHY[away.why])
+    def _presence_of(self, seen: CarrierId | Away | None) -> Presence:
+        match seen:
+            case CarrierId(relay):
+                return Presence(self._relays[relay].endpoint)
+            case Away(since, why):
+                return Presence(None, since, _WHY[why])
+        return Presence(None)
+
+    def why_away(self, member: Key) -> str | None:
+        """Why no relay leads to a member; None if one does, as far as is known."""
+        away = self._running.away(member)
+        return None if away is None else _WHY[away.why]
 
     # -- Streams -------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from benchmarks.page.server import node_view
 from node.desk.swarm_views import folder_of_room, membership_view, standing_of
 from node.invitation.kept import INVITING, LATER, Inviting, Joining, keep_inviting, keep_joining
 from node.invitation.key import key_file
-from node.observe.views import Peer
+from node.observe.views import Peer, Presence
 from node.storage.key_file import write_key
 from node.storage.swarm_file import Own, Swarm, write_swarm
 from node.storage.vouches import keep_vouch
@@ -71,20 +71,15 @@ def test_a_closed_list_shows_its_members_and_who_is_here(tmp_path):
     write_swarm(tmp_path, Swarm(ROSTER, OWN).without(OTHER.public))
     key_file(tmp_path).parent.mkdir()
     write_key(key_file(tmp_path), bytes([1]) * 32)
-    peer = Peer(
-        of_key(JOINER.public), JOINER.public.hex()[:16], "unreachable", 3, False, False, False, "it is away"
-    )
+    usual = (of_key(JOINER.public), JOINER.public.hex()[:16], "unreachable", 3, False, False, False)
+    peer = Peer(*usual, "it is away", presence=Presence("", 7.0, "it left"))
     shown = membership_view(tmp_path, replace(node_view(0), peers=(peer,)), 0.0)
     assert (shown["standing"], shown["seats"]) == ("closed", [])
     a, b, c = shown["members"]
     assert (a["name"], a["is_own"], a["invited"], a["contact"]) == ("Ward A", True, True, "")
     assert (b["name"], b["words"]) == ("Ward B", key_words(JOINER.public))
-    assert (b["contact"], b["why"], b["by_relay"], c["by_relay"]) == (
-        "unreachable",
-        "it is away",
-        True,
-        False,
-    )
+    assert (b["contact"], b["why"]) == ("unreachable", "it is away")
+    assert (b["presence"], c["presence"]) == ({"relay": "", "since": 7.0, "why": "it left"}, None)
     assert (c["removed"], b["removed"]) == (True, False)
 
 

@@ -290,7 +290,9 @@ def test_a_closed_room_lets_nobody_in(relay):
     assert relay.knock("next joiner") == [("next joiner", Barred(Bar.NO_ROOM)), ("next joiner", None)]
     relay.open()
     close(relay)
+    assert relay.lobby.tick(60.0) == []  # nobody is there any more who would have had to prove the code
     assert relay.lobby.deadline is None
+    assert relay.lobby.tick(70.0) == []
 
 
 def test_a_room_ends_after_a_day():
