@@ -26,6 +26,8 @@ from protocol.wire.fields import Most, Name, Octets, Text
 from protocol.wire.limits import MAX_MEMBERS
 
 INVITING, JOINING = "invite.state", "join.state"
+LATER = "later"
+"""The folder, in that of a run, of an invitation to later members."""
 _MOST_BYTES = 2 * MAX_MESSAGE_BYTES + 96 * 1024
 
 
