@@ -75,7 +75,7 @@ async def with_new_codes(
     if not over:
         return state
     kept = tuple(seat.room for seat in state.seats if seat not in over)
-    async with dial(OpenRooms("", state.relay.licence, kept, len(over))) as (rooms, _, digits):
+    async with dial(OpenRooms(b"", state.relay.licence, kept, len(over))) as (rooms, _, digits):
         names = tuple(seat.name for seat in over)
         fresh = new_seats(names, digits[-len(over) :], now_s, system)
         for seat in over:
@@ -184,7 +184,7 @@ class Reception:
                 self._watcher.lost(seat.name, code_of(renewed, seat))
 
     def _asked(self) -> OpenRooms:
-        return OpenRooms("", self.state.relay.licence, tuple(seat.room for seat in self.state.seats), 0)
+        return OpenRooms(b"", self.state.relay.licence, tuple(seat.room for seat in self.state.seats), 0)
 
     async def _turn(self, rooms: InvitersRooms, heard: ToInviter) -> None:
         match heard:

@@ -1,19 +1,21 @@
 """The rooms of a relay: where a joiner meets the inviter whose code it has. The relay reads nothing of it.
 
-An inviter shows the relay's word, or the licence that it once got for it, and opens rooms. Whoever names a
-room's digits is let in while the inviter is connected, one joiner at a time; then each message of the one end
-goes to the other. A joiner must prove within a minute, to the inviter, that it knows the code. So the relay
-limits how fast anybody can find rooms and try codes, and the inviter's machine counts the tries.
+An inviter proves the relay's word, or shows the licence that it once got for it, and opens rooms. Whoever
+names a room's digits is let in while the inviter is connected, one joiner at a time; then each message of the
+one end goes to the other. A joiner must prove within a minute, to the inviter, that it knows the code. So the
+relay limits how fast anybody can find rooms and try codes, and the inviter's machine counts the tries.
 
 Nothing is stored. `Lobby` takes what its websockets hear, and returns what to send and what to close.
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from protocol.crypto.cpace import SCALAR_BYTES
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Licences, Refused
 from protocol.relay.buckets import Bucket, Buckets, Rate
@@ -32,10 +34,11 @@ from protocol.relay.room_messages import (
     OpenRooms,
     Rooms,
     Said,
+    WordShare,
     read_from_inviter,
     write_room_message,
 )
-from protocol.relay.word import is_same_word
+from protocol.relay.word import Knower, Tags, WordExchange
 from protocol.transitions import Course, Step
 from protocol.wire.ids import Key
 
@@ -163,6 +166,8 @@ class Lobby:
         self._bounds = bounds
         self._rooms: dict[str, _Room] = {}
         self._inviters: dict[Link, _Inviter] = {}
+        self._tags: dict[Link, Tags] = {}
+        """The proofs of the word, once the shares are exchanged; each is shown once."""
         self._open: dict[Key, Link] = {}
         """The link on which each inviter's rooms are served."""
         self._visits: dict[Link, _Room] = {}
@@ -213,12 +218,14 @@ class Lobby:
         self._inviters[link] = _Inviter(key, address)
 
     def hear_inviter(self, link: Link, message: bytes, random: bytes, now_s: float) -> list[Output]:
-        """Takes a message of an inviter. `random`: 4 bytes for each of 64 rooms.
+        """Takes a message of an inviter. `random`: 4 bytes for each of 64 rooms, or 32 for a share.
 
         Raises RemoteProtocolError if it breaks a rule: the link is to be closed.
         """
         said = read_from_inviter(message)
         inviter = self._inviters[link]
+        if isinstance(said, WordShare):
+            return self._exchange(link, inviter.key, said, random)
         if isinstance(said, OpenRooms):
             return self._open_rooms(link, inviter, said, random, now_s)
         if not self.is_inviter(link):
@@ -246,12 +253,22 @@ class Lobby:
             del self._open[self._inviters[link].key]
             done = self._clear(self._inviters[link].key)
         self._inviters.pop(link, None)
+        self._tags.pop(link, None)
         return done
+
+    def _exchange(self, link: Link, inviter: Key, said: WordShare, random: bytes) -> list[Output]:
+        if link in self._tags:
+            raise RemoteProtocolError("an inviter that begins to prove the word twice")
+        scalar, relay = random[:SCALAR_BYTES], self._licences.relay
+        exchange = WordExchange(Knower.RELAY, self._word, said.nonce, relay, inviter, scalar)
+        self._tags[link] = exchange.finish(said.point)
+        return [Tell(link, write_room_message(WordShare(said.nonce, exchange.share)))]
 
     def _open_rooms(
         self, link: Link, inviter: _Inviter, asked: OpenRooms, random: bytes, now_s: float
     ) -> list[Output]:
-        refusal = self._refusal(inviter, asked, now_s)
+        tags = self._tags.pop(link, None)
+        refusal = self._refusal(inviter, asked, tags, now_s)
         if refusal is not None:
             return [Tell(link, write_room_message(refusal)), Hang(link)]
         done: list[Output] = []
@@ -268,10 +285,13 @@ class Lobby:
             self._draw(random[RANDOM_BYTES * place :][:RANDOM_BYTES], inviter.key, now_s)
             for place in range(asked.more)
         ]
-        answer = Rooms(self._licences.give(inviter.key), (*kept, *drawn))
+        proof = tags.own if tags is not None and not asked.licence else b""
+        answer = Rooms(self._licences.give(inviter.key), (*kept, *drawn), proof)
         return [*done, Tell(link, write_room_message(answer))]
 
-    def _refusal(self, inviter: _Inviter, asked: OpenRooms, now_s: float) -> Refused | None:
+    def _refusal(
+        self, inviter: _Inviter, asked: OpenRooms, tags: Tags | None, now_s: float
+    ) -> Refused | None:
         if asked.licence:
             try:
                 self._licences.check(inviter.key, asked.licence)
@@ -281,7 +301,7 @@ class Lobby:
             mine = self._wrong_words_of.of(inviter.address, now_s)
             if not (mine.has(1, now_s) and self._wrong_words.has(1, now_s)):
                 return Refused(TOO_MANY_WORDS, is_final=False)
-            if not is_same_word(asked.word, self._word):
+            if tags is None or not hmac.compare_digest(asked.proof, tags.others):
                 mine.take(1, now_s)
                 self._wrong_words.take(1, now_s)
                 return Refused(WRONG_WORD, is_final=True)

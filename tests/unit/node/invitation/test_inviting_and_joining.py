@@ -23,7 +23,7 @@ from protocol.invitation.joiner import place_of
 from protocol.invitation.messages import Standing
 from protocol.invitation.words import Code
 from protocol.relay.room_messages import OpenRooms
-from tests.relay_rooms import WORD, MemoryRelay
+from tests.relay_rooms import MemoryRelay
 
 TEXT = b'[task]\nname = "ward"\n'
 A, B, C = (NodeKey(bytes([number]) * 32) for number in (1, 2, 3))
@@ -92,7 +92,7 @@ class Scene:
 
     async def open(self) -> Scene:
         names = ("Ward B", "Ward C")
-        async with self.relay.opened(A, OpenRooms(WORD, b"", (), 2)) as (_, relay, rooms):
+        async with self.relay.opened(A, OpenRooms(b"", b"", (), 2)) as (_, relay, rooms):
             seats = new_seats(names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
             self.state = Inviting("ward", "Ward A", TEXT, (relay,), seats, Own("a.csv"))
         self.begin()
