@@ -42,12 +42,10 @@ LAST_WORDS = 256
 """Frames of no stream's turn that wait on one carrier; more are dropped, and asked for again."""
 _QUESTIONS = (FrameKind.OPEN, FrameKind.PROBE)
 """They are answered by the relay that brings them, too: so an end knows whether this relay carries."""
-AWAY = "it is away: "
-"""How the reason begins if a relay says that it has no connection of a member."""
 _AWAY = {
     None: "no relay can be reached",
-    Absence.SILENT: f"{AWAY}its connection to the relay broke",
-    Absence.CLOSED: f"{AWAY}it has closed its connection to the relay",
+    Absence.SILENT: "it is away: its connection to the relay broke",
+    Absence.CLOSED: "it is away: it has closed its connection to the relay",
 }
 
 

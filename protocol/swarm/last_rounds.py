@@ -12,7 +12,8 @@ a round is the phase `following` of protocol.swarm.phases. Invariants:
 
 `Closing`: after its last round a node serves what it holds until the others have it, too. These are the
 phases `closing` and `closed` of protocol.swarm.phases. Who waits for ever for each group does so for members
-that are away, too, for AWAY_S. A member that comes back later finds nobody: it was left behind, and ends.
+that are away, too, for AWAY_S. A member that comes back later waits until one of them is started again: a
+relay does not tell who has ended from whose machine is off.
 """
 
 from __future__ import annotations
@@ -86,21 +87,6 @@ class SwarmEnd:
         refused = (greeting.is_refused and key_of(end) is None for end, greeting in named.items())
         return bool(named or tracker) and all(refused)
 
-    def is_left_behind(self, now: float) -> bool:
-        """Whether the others, met in this start, must have ended while this node was cut off.
-
-        Its owner has it wait for ever, it has heard nobody for AWAY_S, and by now a relay answers and says of
-        all that they are away. Whoever has ended stays for AWAY_S; whoever has not has a connection to a
-        relay. A member that said goodbye may come back: for that one this node waits.
-        """
-        members, ends = self._discovery.members, self._settings.contacts.seeds
-        heard_at, greetings = members.heard_at, self._discovery.greetings
-        if not self._settings.timeouts.is_endless or heard_at is None or now < heard_at + AWAY_S:
-            return False
-        if any(member.announce.leaving for member in members.every):
-            return False
-        return bool(ends) and all(end in greetings and greetings[end].is_away for end in ends)
-
 
 class Follower:
     """This node's rounds without an offer, one at a time."""
@@ -154,7 +140,7 @@ class Follower:
             reason = Reason.BUDGET_SPENT
         elif not expecting and (self.nobody_offers or self._swarm_end.is_spent):
             reason = Reason.ALL_SPENT
-        elif not expecting and (self._swarm_end.is_over or self._swarm_end.is_left_behind(now)):
+        elif not expecting and self._swarm_end.is_over:
             reason = Reason.SWARM_FINISHED
         elif now >= self.deadline:
             reason = Reason.BUDGET_SPENT

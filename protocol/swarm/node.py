@@ -852,14 +852,11 @@ class Node:
     def _too_late(self, now: float) -> list[Action]:
         """Drop an offer that finds no group because the run is over, or because no sum can come any more."""
         ends = self.swarm_end
-        if self._seeker.offer is None:
-            return []
-        is_over = ends.is_over or ends.is_left_behind(now)
-        if not (is_over or ends.is_spent):
+        if self._seeker.offer is None or not (ends.is_over or ends.is_spent):
             return []
         self._course.step(Event.TOO_LATE)
         self._seeker.give_up()
-        return self._alone(Reason.SWARM_FINISHED if is_over else Reason.ALL_SPENT, now)
+        return self._alone(Reason.SWARM_FINISHED if ends.is_over else Reason.ALL_SPENT, now)
 
     def _followed(self, now: float) -> list[Action]:
         """End a round without an offer, if it is over, and announce the new state."""
