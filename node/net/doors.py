@@ -49,6 +49,7 @@ from node.net.versions import Look, nowhere
 from node.system.free_memory import give_back
 from node.system.streams import BoundAddress, Incoming, Listener
 from node.system.system import SYSTEM, System
+from protocol.relay.buckets import Bucket, Rate
 
 HEAD_S = 5.0
 """Time limit for the first byte, and again for the rest of the first request's head, TLS included."""
@@ -392,8 +393,8 @@ class Doors:
         self._listener: Listener | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._sweeping: asyncio.TimerHandle | None = None
-        self._may_accept = float(self._bounds.accepts_saved)
-        self._counted_at_s = self._loop.time()
+        accepts = Rate(self._bounds.accepts_saved, self._bounds.accepts_per_s)
+        self._accepts = Bucket(accepts, self._loop.time())
         self._since_flood = 0
         """How many guests have left since the node last returned memory to the system."""
         self._stalled_s = 0.0
@@ -492,19 +493,17 @@ class Doors:
             except OSError as error:
                 self._rest(error)
                 return
-            self._may_accept -= 1
+            self._accepts.take(1, self._loop.time())
             guest = Guest(self, stream, stream.key or origin_of(stream.address))
             stream.watch(partial(self._speaks, guest))
             self.move(guest, "relayed" if guest.is_relayed else "quiet")
 
     def _affordable(self) -> int:
         """Returns how many connections may be accepted now; if none, pauses the listener for PACE_S."""
-        now_s = self._loop.time()
-        saved = self._may_accept + (now_s - self._counted_at_s) * self._bounds.accepts_per_s
-        self._may_accept, self._counted_at_s = min(saved, self._bounds.accepts_saved), now_s
-        if self._may_accept < 1:
+        left = self._accepts.left(self._loop.time())
+        if left < 1:
             self._look_away(PACE_S)
-        return int(self._may_accept)
+        return int(left)
 
     def _rest(self, error: OSError) -> None:
         """After a failed accept, as when no descriptor is left, closes the oldest stranger; retries later."""
