@@ -16,7 +16,7 @@ from pathlib import Path
 from protocol.wire.masked_messages import Ack, Join, Masked, Release
 from protocol.wire.messages import Group, Message, Ready, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
-from tests.box.invariants import NoRoundSpent, all_rules, nothing_left
+from tests.box.invariants import all_rules, nothing_left
 from tests.box.seeds import CLOSED_S, END_S
 
 TRAINS_S = (1.0, 4.0, 15.0)
@@ -34,7 +34,7 @@ class RelayRun:
         count = rng.choice((3, 4, 5, 7))
         self.box = box = Box(seed, folder, count, 1000)
         box.network.slowest_s = rng.choice((0.02, 0.25))
-        box.watchers = [*all_rules(), NoRoundSpent()]
+        box.watchers = all_rules()
         box.with_relays(rng.choice((1, 1, 2)))
         trains_s = rng.choice(TRAINS_S)
         pace = random.Random(f"{seed} training")
