@@ -23,6 +23,7 @@ from protocol.wire.messages import (
     PieceRequest,
     Sid,
     Sum,
+    Vouch,
 )
 
 
@@ -297,6 +298,13 @@ class KeepCharged:
 
 
 @dataclass(frozen=True, slots=True)
+class Vouched:
+    """A member has given its word for a newcomer: keep it for the owner, who may accept the newcomer."""
+
+    vouch: Vouch
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerBehind:
     """This node's own signature shows the count `shown`, of which its ledger lacks some: it must stop.
 
@@ -335,6 +343,8 @@ class Note(StrEnum):
     """This peer's last round is lower than this node's."""
     WITHHOLDS = "withholds"
     """Sessions failed for want of this peer's messages (protocol.swarm.meeting.suspicion)."""
+    STAYS = "stays"
+    """The run is over here; for `text` minutes at most this node stays to give this peer the last base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,6 +465,7 @@ Action = (
     | Serve
     | RaiseEpoch
     | KeepCharged
+    | Vouched
     | LedgerBehind
     | News
     | Fatal

@@ -8,13 +8,13 @@ from pathlib import Path
 from node.invitation.inviting import code_of
 from node.invitation.kept import INVITING, JOINING, Inviting, joins_below, kept_inviting, kept_joining
 from node.invitation.key import key_file
-from node.invitation.swarm_file import SWARM, Swarm, read_swarm
 from node.observe.views import NodeView
 from node.storage.key_file import read_key
+from node.storage.plain import plain
+from node.storage.swarm_file import SWARM, Swarm, read_swarm
 from protocol.invitation.inviter import Seat
 from protocol.invitation.messages import Standing
 from protocol.invitation.words import key_words
-from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
 RUNS = Path("runs")
@@ -86,7 +86,7 @@ def _members(swarm: Swarm, own: Key | None, view: NodeView | None) -> Sequence[d
                 "invited": member.key == swarm.roster.inviter,
                 "removed": member.key not in swarm.learned_with,
                 "contact": "" if peer is None else peer.contact,
-                "by_relay": peer is not None and key_of(peer.endpoint) is not None,
+                "presence": None if peer is None else plain(peer.presence),
                 "why": "" if peer is None else peer.why,
             }
         )

@@ -2,7 +2,7 @@
 
 The inviter's websocket is /v1/rooms; protocol.wire.handshake comes first, under the labels of a relay:
 
-    inviter  OpenRooms   the relay's word or a licence, rooms to keep, how many new ones   ──▶  relay
+    inviter  OpenRooms   the word, a licence or credentials; rooms to keep; how many new   ──▶  relay
              Rooms       the licence, the digits of all rooms that were asked for          ◀──
           or Refused     why                                                               ◀──
              Knocked     a joiner came in; `visit` numbers the joiners of a room           ◀──
@@ -29,7 +29,7 @@ from typing import Annotated, Any
 
 from protocol.crypto.node_key import SIGNATURE_BYTES
 from protocol.errors import RemoteProtocolError
-from protocol.relay.admission import Refused
+from protocol.relay.admission import Credentials, Refused
 from protocol.wire.dialect import Dialect
 from protocol.wire.fields import Most, Octets, Signature, Text, Whole
 
@@ -79,18 +79,23 @@ Visit = Annotated[int, Whole(0, _ALL_VISITS)]
 class OpenRooms:
     """The inviter asks for rooms: `keep` are those it has had, `more` is how many new ones it wants.
 
-    It shows the relay's word, or the licence that it once got for the word; the other one is empty.
+    It shows the relay's word, or the licence that it once got for the word; or, as a member of a swarm by
+    this relay, its credentials. The others are empty.
     """
 
     word: Annotated[str, Text(MAX_WORD_CHARS)]
     licence: Annotated[bytes, Octets(0, SIGNATURE_BYTES)]
     keep: Annotated[tuple[Digits, ...], Most(MAX_ROOMS)]
     more: Annotated[int, Whole(0, MAX_ROOMS)]
+    credentials: Annotated[tuple[Credentials, ...], Most(1)] = ()
 
 
 @dataclass(frozen=True)
 class Rooms:
-    """The rooms that were asked for: of those to keep what is still to be had, then the new ones."""
+    """The rooms that were asked for: of those to keep what is still to be had, then the new ones.
+
+    `licence`: whoever showed the word may invite by it from now on; a member gets the one that it showed.
+    """
 
     licence: Signature
     digits: Annotated[tuple[Digits, ...], Most(2 * MAX_ROOMS)]

@@ -116,6 +116,24 @@ def test_a_second_relay_takes_over_without_a_lost_message_and_hands_back(silentl
     box.close()
 
 
+def test_a_relay_that_passes_on_nothing_is_left_without_a_lost_message() -> None:
+    box = RelayedBox(seed=2, relays=2)
+    box.start()
+    here, there = linked(box)
+    box.relay_nodes[0].go_mute()
+    begun_s = box.loop.time()
+    for number in range(1, 6):
+        here.send(there, iter([bulk(number)]))
+        there.send(here, [small(number)])
+    box.loop.run_until(lambda: len(there.got) == 7 and len(here.got) == 6)
+    assert 5.0 < box.loop.time() - begun_s < 15.0
+    assert [each for each in there.got if each != small(0)] == [bulk(number) for number in range(6)]
+    assert here.got == [small(number) for number in range(6)]
+    assert [node.lost for node in box.nodes] == [[]] * 2
+    assert here.streams.presence[there.key.public].relay == box.relays[1].endpoint
+    box.close()
+
+
 def test_bulk_of_a_minute_goes_over_a_slow_line(box: RelayedBox) -> None:
     """Over TCP 30 s are allowed; a relay shares a site's line among all members."""
     here, there = linked(box)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from node.runtime.record.figures import Record
+from protocol.swarm.last_rounds import AWAY_S
 from protocol.wire.masked_messages import Ack, Join, Masked
 from protocol.wire.messages import Group, Message, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
@@ -14,6 +15,7 @@ from tests.box.conftest import MakeBox
 
 SELDOM = ((3, Sum), (5, Join), (5, Ack))
 LOST_LINK = "cannot be reached"
+STAYS = "this node stays up to 15 min more for"
 OUTAGE_S = 360.0
 UNDER_WAY_S = 90.0
 """By then a line that is cut counts as silent, and a sum under way has failed."""
@@ -35,9 +37,11 @@ def swarm(make_box: MakeBox, count: int, relays: int = 1) -> Box:
     return box
 
 
-def restart(box: Box, relay: BoxTracker, after_s: float, kind: type[Message]) -> None:
-    """Kills a relay while a member sends a message of a sum, and starts it again later."""
-    box.nodes[1].before_message(relay.kill, "out", kind)
+def restart(
+    box: Box, relay: BoxTracker, after_s: float, kind: type[Message], way: str = "out", nth: int = 1
+) -> None:
+    """Kills a relay while a member sends, or gets, a message of a sum, and starts it again later."""
+    box.nodes[1].before_message(relay.kill, way, kind, nth)
     box.run(lambda: relay.is_over)
     box.run_for(after_s)
     relay.start()
@@ -88,12 +92,15 @@ def test_a_relay_that_is_killed_in_a_sum_and_soon_back_costs_no_link(
     assert max(map(failures, box.nodes)) <= (0 if away_s < 10 else 1)
 
 
-@pytest.mark.parametrize(("count", "kind"), [(3, Share), (5, Masked)])
+@pytest.mark.parametrize(("count", "kind", "way", "nth"), [(3, Share, "out", 1), (5, Join, "in", 2)])
 def test_after_a_longer_outage_of_its_relay_a_swarm_goes_on_by_itself(
-    make_box, count: int, kind: type[Message]
+    make_box, count: int, kind: type[Message], way: str, nth: int
 ) -> None:
+    """Who lacked some of the others' joins blames nobody: no relay could be reached."""
     box = swarm(make_box, count)
-    restart(box, box.relays[0], 40.0, kind)
+    restart(box, box.relays[0], 40.0, kind, way, nth)
+    assert [node.engine.inspector.node.picture().left_out for node in box.nodes] == [()] * count
+    assert count == 3 or any(node.has_said("did not send its join") for node in box.nodes)
     until_all_meet(box)
     assert all(map(has_lost_a_link, box.nodes))
     assert max(map(failures, box.nodes)) <= 1
@@ -143,22 +150,43 @@ def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
     until_all_meet(box)
 
 
-def test_who_was_cut_off_when_the_others_ended_gets_the_model_once_one_of_them_starts_again(make_box) -> None:
-    """A relay never says that nobody will come back, so it waits; no round is spent meanwhile."""
-    box = make_box(5, 4)
+def left_alone(make_box: MakeBox) -> tuple[Box, BoxNode, list[BoxNode]]:
+    """Cuts one of four off; returns when the others have the last model, and say that they stay for it."""
+    box = make_box(4, 4)
     box.with_relays()
     box.start_all()
     box.run(lambda: all(node.has_aggregated(2) for node in box.nodes), within_s=120.0)
-    late, others = box.nodes[3], [node for node in box.nodes if node.number != 3]
+    late, others = box.nodes[2], [node for node in box.nodes if node.number != 2]
     box.network.cut(late.number, box.relays[0].number)
-    box.run(lambda: all(node.is_over for node in others), within_s=600.0)
-    box.run_for(UNDER_WAY_S)
-    box.network.heal()
-    before = len(late.records)
+    box.run(lambda: all(node.has_said(STAYS) for node in others), within_s=600.0)
+    return box, late, others
+
+
+def test_the_others_stay_for_one_who_was_cut_off_when_they_ended(make_box) -> None:
+    box, _, others = left_alone(make_box)
     box.run_for(OUTAGE_S)
-    assert late.is_up
-    assert len(late.records) == before
-    others[0].start()
-    box.run_to_the_end(within_s=300.0)
-    assert [node.status for node in box.nodes] == [0] * 5
+    assert all(node.is_up for node in others)
+    box.network.heal()
+    box.run_to_the_end(within_s=60.0)
+    assert [node.status for node in box.nodes] == [0] * 4
     assert len({node.agreed[0].digest for node in box.nodes}) == 1
+
+
+def test_who_comes_back_too_late_waits_until_one_of_the_others_starts_again(make_box) -> None:
+    """Whoever stays for it ends at once when told to, as if all had the model."""
+    box, late, others = left_alone(make_box)
+    before = len(late.records)
+    box.run_for(UNDER_WAY_S)
+    others[2].tell_to_end()
+    box.run(lambda: others[2].is_over, within_s=10.0)
+    box.run(lambda: all(node.is_over for node in others), within_s=AWAY_S)
+    assert [node.status for node in others] == [0] * 3
+    assert others[2].events[-1].summary.finished
+    box.network.heal()
+    box.run_for(UNDER_WAY_S)
+    assert late.is_up
+    assert (len(late.records), late.has_said("one of them starts again")) == (before, True)
+    others[0].start()
+    box.run(lambda: others[0].is_over and late.is_over, within_s=300.0)
+    assert (others[0].status, late.status) == (0, 0)
+    assert others[0].agreed[0].digest == late.agreed[0].digest

@@ -1,7 +1,7 @@
 // A swarm: what its command asks, who is invited or a member, its model, and what may be made of it.
 
 import { byId, children, element, rows, say } from "../page/elements.js";
-import { bytes, ofDate } from "../page/words.js";
+import { bytes, noteOf, ofDate } from "../page/words.js";
 import { get } from "./ask.js";
 import { files, findings, headed, items } from "./fields.js";
 
@@ -57,8 +57,12 @@ const context = (list, lines) => {
   findings(list, said);
 };
 
-const memberState = ({ is_own: isOwn, invited, removed, contact, by_relay: byRelay, why }) =>
-  [isOwn && "this machine", invited && "invited all", removed && "removed by you", !isOwn && CONTACTS[contact], contact === "reachable" && byRelay && "by the relay", why].filter(Boolean).join("; ");
+const memberState = ({ is_own: isOwn, invited, removed, contact, presence, why }) => {
+  const isHere = !isOwn && contact === "reachable" && presence?.relay;
+  const there = presence ? `${isHere ? "here, " : ""}${noteOf(presence)}` : CONTACTS[contact];
+  const words = contact === "left" || contact === "refuses" ? CONTACTS[contact] : there;
+  return [isOwn && "this machine", invited && "invited all", removed && "removed by you", !isOwn && words, why].filter(Boolean).join("; ");
+};
 
 const sentence = ({ line, talk, standing, waits }) => {
   if (talk && talk.status === null) return `${GOES_ON[standing] ?? NAMES[talk.name]} goes on.`;

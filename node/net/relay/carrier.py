@@ -6,6 +6,7 @@ It asks the hub for the next frame only when the last one is on its way, so that
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 from node.cli.logs import Log
 from node.net.relay.client import CLOSE_S, CONNECT_S, NoWay, RelayClient, WrongRelay, next_message, prove
 from node.system.errors import UserError, reason
+from node.system.pauses import LONGEST_PAUSE_S, Pauses
 from node.system.system import Entropy
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
@@ -21,8 +23,6 @@ from protocol.relay.admission import Admit, Refused, Relay, Welcome, read_answer
 from protocol.relay.frames import MAX_FRAME_BYTES, Frame, read_frame
 from protocol.relay.ways import CarrierId
 
-FIRST_RETRY_S, RETRY_CAP_S = 0.2, 10.0
-"""The longest pauses between tries: so a relay that is back after 15 s finds all streams alive."""
 PATH = "/v1/relay"
 
 log = Log("relay")
@@ -56,11 +56,11 @@ class CarrierTask:
         carrier: CarrierId,
         relay: Relay,
         key: NodeKey,
-        admit: Admit,
+        admit: Callable[[], Admit],
         client: RelayClient,
         entropy: Entropy,
     ) -> None:
-        """`run` opens it. `admit`: what this node asks of the relay."""
+        """`run` opens it. `admit`: returns what this node asks of the relay."""
         self._hub = hub
         self._carrier = carrier
         self._relay = relay
@@ -76,7 +76,7 @@ class CarrierTask:
 
     async def run(self) -> None:
         """Opens the carrier, again and again, until it is cancelled."""
-        wait_s, clock = FIRST_RETRY_S, asyncio.get_running_loop().time
+        pauses, clock = Pauses(), asyncio.get_running_loop().time
         while True:
             try:
                 ws, welcome = await self._open()
@@ -85,10 +85,10 @@ class CarrierTask:
             else:
                 begun_s = clock()
                 await self._serve(ws, welcome)
-                if clock() - begun_s > RETRY_CAP_S:
-                    wait_s = FIRST_RETRY_S
-            await asyncio.sleep(wait_s * (1 + self._entropy(1)[0] / 255) / 2)  # not all members at once
-            wait_s = min(2 * wait_s, RETRY_CAP_S)
+                if clock() - begun_s > LONGEST_PAUSE_S:
+                    pauses.reset()
+            part = (1 + self._entropy(1)[0] / 255) / 2  # not all members at once
+            await asyncio.sleep(pauses.take() * part)
 
     async def _open(self) -> tuple[ClientWebSocketResponse, Welcome]:
         """Opens a websocket, proves both keys and is admitted. Raises NoWay, WrongRelay or UserError."""
@@ -116,7 +116,7 @@ class CarrierTask:
                 f"the relay {self._relay.endpoint} holds the key {shown.hex()[:16]}..., not "
                 f"{self._relay.key.hex()[:16]}...: another machine answers there"
             )
-        await ws.send_bytes(write_admission(self._admit))
+        await ws.send_bytes(write_admission(self._admit()))
         answer = read_answer(await next_message(ws))
         if isinstance(answer, Refused):
             line = f"the relay {self._relay.endpoint} refuses this swarm: {answer.why}"

@@ -10,17 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from node.invitation.inviting import Reception, code_of, new_seats, with_new_codes
+from node.invitation.inviting import Reception, code_of, new_seats, spent_seats, with_new_codes
 from node.invitation.joining import Decision, NotJoined, Visitor
-from node.invitation.kept import INVITING, JOINING, Inviting, Joining, Own, kept_inviting, kept_joining
+from node.invitation.kept import INVITING, JOINING, Inviting, Joining, kept_inviting, kept_joining
 from node.invitation.rooms import Shut
-from node.invitation.swarm_file import SWARM, TASK, read_swarm
+from node.storage.swarm_file import AGREED, SWARM, TASK, Own, Swarm, read_swarm, write_swarm
 from node.system.errors import ConfigError, UserError
 from node.system.system import SYSTEM
 from protocol.crypto.node_key import NodeKey
 from protocol.invitation.inviter import News
 from protocol.invitation.joiner import place_of
 from protocol.invitation.messages import Standing
+from protocol.invitation.roster import Member, close_list
 from protocol.invitation.words import Code
 from protocol.relay.room_messages import OpenRooms
 from tests.relay_rooms import WORD, MemoryRelay
@@ -35,6 +36,7 @@ class Told:
     def __init__(self, closes: bool = True) -> None:
         self.told: list[tuple[str, News]] = []
         self.troubles: list[str] = []
+        self.voided: asyncio.Queue[tuple[str, Code | None]] = asyncio.Queue()
         self.all_here = asyncio.Event()
         self.reception: Reception | None = None
 
@@ -45,6 +47,9 @@ class Told:
 
     def trouble(self, text) -> None:
         self.troubles.append(text)
+
+    def lost(self, name, code) -> None:
+        self.voided.put_nowait((name, code))
 
 
 class Says:
@@ -90,7 +95,7 @@ class Scene:
         names = ("Ward B", "Ward C")
         async with self.relay.opened(A, OpenRooms(WORD, b"", (), 2)) as (_, relay, rooms):
             seats = new_seats(names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
-            self.state = Inviting("ward", "Ward A", TEXT, relay, seats, Own("a.csv"))
+            self.state = Inviting("ward", "Ward A", TEXT, (relay,), seats, Own("a.csv"))
         self.begin()
         return self
 
@@ -196,6 +201,7 @@ async def test_both_ends_may_be_cut_off_and_start_again_at_any_time(scene):
     owner.waits.clear()
     scene.relay.cut_joiners()
     await owner.waits.wait()  # it came back by itself
+    assert owner.troubles == []
     owner.waits.clear()
     joining.cancel()
     await asyncio.gather(joining, return_exceptions=True)
@@ -298,14 +304,89 @@ async def test_a_code_that_is_burnt_or_too_old_gets_a_successor_and_the_others_s
     taken, free = scene.state.seats
     burnt = replace(scene.state, seats=(taken, replace(free, tries=0)))
     dial = partial(scene.relay.opened, A)
-    renewed = await with_new_codes(burnt, dial, now)
+    renewed = await with_new_codes(burnt, spent_seats(burnt, now), dial, now)
     assert renewed.seats[0] == taken
     assert renewed.seats[1].room != free.room
     assert (renewed.seats[1].name, renewed.seats[1].tries) == ("Ward C", 3)
     old = replace(scene.state, seats=(replace(taken, key=B.public, until=0), replace(free, until=0)))
-    renewed = await with_new_codes(old, dial, now)
+    renewed = await with_new_codes(old, spent_seats(old, now), dial, now)
     assert renewed.seats[0] == old.seats[0]
     assert renewed.seats[1].until > now
-    assert await with_new_codes(scene.state, dial, now) is scene.state
+    assert await with_new_codes(scene.state, spent_seats(scene.state, now), dial, now) is scene.state
     with pytest.raises(Shut):
         await scene.join(1, C)  # the room of the code before
+
+
+async def test_a_room_that_another_inviter_took_is_noticed(scene):
+    """While the list is open its seat gets a new code; after that the owner hears it once."""
+    old, kept = scene.code(0), scene.code(1)
+    scene.relay.start_again(taken={old.room: C})
+    name, new = await scene.watcher.voided.get()
+    assert (name, new.relay, new.room != old.room) == ("Ward B", old.relay, True)
+    scene.state = scene.reception.state
+    assert scene.code(1) == kept
+    owner = Says()
+    owner.before_answer.clear()
+    joining, joined = scene.join(0, B, owner), scene.join(1, C)
+    await scene.watcher.all_here.wait()
+    await scene.reception.close_list()
+    await joined
+    scene.relay.start_again(taken={new.room: C})
+    assert await scene.watcher.voided.get() == ("Ward B", None)
+    scene.relay.start_again(taken={new.room: C})
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert scene.watcher.voided.empty()
+    joining.cancel()
+
+
+LATE = NodeKey(bytes([4]) * 32)
+
+
+async def later(scene, name: str, inviter: NodeKey = B, agreed: bytes = b"") -> Scene:
+    """One of two members that learn already, of whom A invited B, invites somebody in its own folder."""
+    there = scene.relay
+    async with there.opened(A, OpenRooms(WORD, b"", (), 0)) as (_, relay, _):
+        members = [Member("Ward A", A.public), Member("Ward B", B.public)]
+        roster = close_list(A, members, TEXT, (relay,), bytes(16))
+    write_swarm(scene.folder, Swarm(roster, Own("b.csv")))
+    asked = OpenRooms("", b"", (), 1, (roster.credentials(relay),))
+    async with there.opened(inviter, asked) as (_, _, rooms):
+        seats = new_seats((name,), rooms, int(SYSTEM.clock.wall()), SYSTEM)
+    me = {A.public: "Ward A", B.public: "Ward B"}[inviter.public]
+    scene.state = Inviting("ward", me, TEXT, (relay,), seats, Own("b.csv"), so_far=(roster,), agreed=agreed)
+    scene.reception = Reception(scene.folder / "later", inviter, scene.state, scene.watcher)
+    scene.watcher.reception = scene.reception
+    await scene.end()
+    dial = partial(there.opened, inviter)
+    scene.serving = asyncio.create_task(scene.reception.serve(dial, at_once))
+    return scene
+
+
+async def test_a_member_that_is_not_the_inviter_invites_a_later_one_by_its_word(scene):
+    scene = await later(scene, "Ward D", agreed=b"agreed")
+    owner = Says()
+    joining = scene.join(0, LATE, owner)
+    await scene.watcher.all_here.wait()
+    roster = await scene.reception.close_list()
+    assert await joining == roster
+    await scene.serving
+    assert (roster.sponsor(LATE.public), roster.inviter) == (B.public, A.public)
+    invitation, shown = owner.seen
+    assert (invitation.inviter, invitation.others, invitation.learned) == ("Ward B", ("Ward A",), b"agreed")
+    assert shown == roster
+    for folder in (scene.folder, scene.folder / "0"):
+        assert read_swarm(folder).roster == roster
+        assert LATE.public in read_swarm(folder).learned_with
+    assert (scene.folder / "0" / AGREED).read_bytes() == b"agreed"
+    scene.reception.keep_list()  # as after a restart
+    assert read_swarm(scene.folder).roster == roster
+
+
+async def test_nobody_gets_a_second_place_by_a_later_invitation(scene):
+    scene = await later(scene, "Ward D")
+    joining = scene.join(0, A)
+    await scene.watcher.all_here.wait()
+    with pytest.raises(ConfigError, match='"Ward A" and "Ward D" joined with one key'):
+        await scene.reception.close_list()
+    joining.cancel()

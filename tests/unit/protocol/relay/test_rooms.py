@@ -8,7 +8,7 @@ import pytest
 
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
-from protocol.relay.admission import Licences, Refused
+from protocol.relay.admission import Credentials, Licences, Refused, sign_members, vouch
 from protocol.relay.buckets import Rate
 from protocol.relay.room_messages import (
     MAX_JOINER_BYTES,
@@ -139,6 +139,21 @@ def test_the_word_gives_rooms_and_a_licence_and_the_licence_gives_more():
     assert relay.lobby.is_inviter("inviter")
     assert relay.open(1, word="", licence=licence) == [("inviter", Rooms(licence, ("00002",)))]
     assert relay.lobby.rooms == 3
+
+
+def test_a_member_of_a_swarm_by_this_relay_opens_rooms_that_count_as_those_of_its_licensee():
+    owner, member, late = (NodeKey(bytes([number]) * 32) for number in (4, 5, 6))
+    listed = sign_members(owner, bytes(32), (owner.public, member.public))
+    shown = Credentials(listed, LICENCES.give(owner.public), (vouch(member, bytes(32), late.public),))
+    relay = Relay()
+    for link, key in (("by list", member), ("by pass", late), ("stranger", NodeKey(bytes([7]) * 32))):
+        relay.come(link, key.public)
+    assert relay.say(OpenRooms("", b"", (), 60, (shown,)), "by list")[0][1].licence == shown.licence
+    few, many = (OpenRooms("", b"", (), more, (shown,)) for more in (4, 5))
+    assert relay.say(many, "by pass") == [("by pass", Refused(TOO_MANY_ROOMS, True)), ("by pass", None)]
+    assert len(relay.say(few, "by pass")[0][1].digits) == 4
+    refused = Refused("this key is not on the list of its swarm", True)
+    assert relay.say(few, "stranger") == [("stranger", refused), ("stranger", None)]
 
 
 def test_digits_that_are_taken_are_not_drawn_again():
@@ -275,7 +290,9 @@ def test_a_closed_room_lets_nobody_in(relay):
     assert relay.knock("next joiner") == [("next joiner", Barred(Bar.NO_ROOM)), ("next joiner", None)]
     relay.open()
     close(relay)
+    assert relay.lobby.tick(60.0) == []  # nobody is there any more who would have had to prove the code
     assert relay.lobby.deadline is None
+    assert relay.lobby.tick(70.0) == []
 
 
 def test_a_room_ends_after_a_day():
