@@ -153,7 +153,7 @@ class Elector:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What the sum of the offers of `contributors` decodes to, (Aggregation.summed,), on `group`'s base.
+    """What the sum of the offers of `contributors` decodes to, on `group`'s base, as long as an offer there.
 
     In fixed point it is their mean, float32; of whole numbers their sum, uint32.
 

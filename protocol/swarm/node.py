@@ -151,7 +151,7 @@ class Node:
         caps = settings.timeouts.session
         self._paces = PhasePaces(caps.shares_s, caps.sums_s)
         self._machine: SessionMachine | None = None
-        self._runs = Runs(state, self._voting)
+        self._runs = Runs(settings, state, self._voting)
         self._lateness = Lateness(settings, state, self._members)
         self._early = ReorderBuffer()
         self._storing = False
@@ -195,9 +195,10 @@ class Node:
         self._seeker.ended(now)
         return self._after(self._discovery.open(now), now)
 
-    def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
+    def offer(self, vector: Floats, rand: bytes, now: float, made_for: Base | None = None) -> list[Action]:
         """Seek a group for an offer (summed,); ends with Completed or Failed. `rand` is 32 secret bytes.
 
+        `made_for`: the base that it belongs to, which this node may have replaced meanwhile; None: any.
         Raises NotFiniteError for a NaN or an infinity, LocalProtocolError for a node that follows.
         """
         if not np.isfinite(vector).all():
@@ -209,7 +210,7 @@ class Node:
             return self._after(self._begin(self._runs.next(self._paces), vector, rand, now), now)
         self._course.step(Event.OFFER)
         self._seeker.begin(vector, rand, self._paces.shares_s + self._paces.sums_s, now)
-        return self._after([], now)
+        return self._after([] if made_for in (None, self.base) else self._outdated(now), now)
 
     def follow(self, now: float) -> list[Action]:
         """Begin a round without an offer; it ends with Failed(BUDGET_SPENT).

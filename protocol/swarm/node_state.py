@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, Scheme
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, Scheme, Tolerance
 from protocol.aggregation.participant import SessionTimeouts
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.node_key import NodeKey
@@ -84,18 +84,33 @@ class Aggregation:
     shares: ShareSettings
     masked: MaskedSettings | None
     offered: int | None = None
-    """The length of an offer and of a sum; None: that of a base."""
+    """The length of the longest offer, and of its sum; None: that of a base."""
+    words: Callable[[int], int] | None = None
+    """The length of offers on a base of a generation, and of their sum; None: all are as long.
+
+    It is the same function at all members. Each offer is then made for one base.
+    """
 
     @property
-    def summed(self) -> int:
-        """The length of offers and of sums."""
+    def longest(self) -> int:
+        """The length of the longest sum."""
         return self.dimension if self.offered is None else self.offered
 
-    def scheme(self, members: int) -> Scheme | None:
-        """How a group of this size sums with masks; None if it sums shares."""
+    def summed(self, generation: int) -> int:
+        """The length of offers on a base of this generation, and of their sum."""
+        return self.longest if self.words is None else self.words(generation)
+
+    def tolerance(self, members: int) -> Tolerance | None:
+        """What a group of this size tolerates if it sums with masks; None if it sums shares."""
         if self.masked is None or members < LEAST_MEMBERS:
             return None
-        return self.masked.scheme(self.summed, members)
+        return self.masked.tolerance(members)
+
+    def scheme(self, members: int, generation: int) -> Scheme | None:
+        """How a group of this size on a base of this generation sums with masks; None: it sums shares."""
+        if self.masked is None or members < LEAST_MEMBERS:
+            return None
+        return self.masked.scheme(self.summed(generation), members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +161,7 @@ class Settings:
         session, seeds = self.timeouts.session, self.contacts.seeds
         peers = 1 + len(seeds) if seeds else MAX_MEMBERS
         members = _PEERS_OF_MASKED if self.aggregation.masked else peers
-        takes_s = transfer_s(additive_bytes(self.aggregation.summed, members), session.least_rate)
+        takes_s = transfer_s(additive_bytes(self.aggregation.longest, members), session.least_rate)
         return max(session.shares_s, session.sums_s) + takes_s
 
     def may_be_at(self, key: Key, endpoint: str) -> bool:
