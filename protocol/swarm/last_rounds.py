@@ -44,11 +44,11 @@ class SwarmEnd:
         member that a group needs could prevent the group anyway by staying away.
         """
         members, mine, settings = self._discovery.members, self._state, self._settings
-        if settings.task.is_last(mine.base):
+        if mine.is_last(mine.base, settings):
             return True
-        if not any(settings.task.is_last(each.announce.base) for each in members.every):
+        if not any(mine.is_last(each.announce.base, settings) for each in members.every):
             return False
-        left = sum(not settings.task.is_last(each.base) for each in members.announced(members.candidates))
+        left = sum(not mine.is_last(each.base, settings) for each in members.announced(members.candidates))
         enough = left + (not mine.following) >= self._settings.task.min_participants
         return not enough and not members.anyone_above
 

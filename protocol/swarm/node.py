@@ -189,6 +189,11 @@ class Node:
         """The base that this node holds."""
         return self._state.base
 
+    @property
+    def is_over(self) -> bool:
+        """Whether this node has the run's last base."""
+        return self._state.is_last(self._state.base, self._settings)
+
     def open(self, now: float) -> list[Action]:
         """Start: greet the configured endpoints."""
         self._coordination.announce(self._state.announce(self._settings), now)
@@ -330,12 +335,16 @@ class Node:
         self._discovery.clocks.step(offset_s, asleep_s)
         return []
 
-    def adopted(self, base: Base, now: float) -> list[Action]:
-        """The shell has stored a new base: continue on it and announce it."""
+    def adopted(self, base: Base, now: float, over: bool = False) -> list[Action]:
+        """The shell has stored a new base: continue on it and announce it.
+
+        `over`: the run ends with it, however many sums it might have; all members find that alike.
+        """
         state, freed = self._state, list[Action]()
         if base != state.base:
             was_anchored = base.anchor != state.base.anchor
             state.previous, state.base, state.line = state.base, base, self._line
+            state.last = base.generation if over else None
             if was_anchored:
                 state.gone = frozenset()
             self._follower.adopted(is_own=base.sid == self._completed)
@@ -932,7 +941,7 @@ class Node:
 
         A node that comes back with the last base first hears who is there, if anybody is: one may lack it.
         """
-        is_back = self._discovery.joining and self._settings.task.is_last(self._state.base)
+        is_back = self._discovery.joining and self.is_over
         greets = is_back and not self.swarm_end.is_deserted
         busy = self._catch_up.busy or self._storing or greets
         if self._course.phase is not Phase.CLOSING or not self._closing.is_over(busy, now):

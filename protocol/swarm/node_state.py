@@ -30,13 +30,14 @@ _PEERS_OF_MASKED = 3
 class SharedTask:
     """What all members of a swarm share: the `name` of their task, and what they do for it.
 
-    `parameters`: the canonical text of all that must be the same. `sums`: how many agreed sums the run has.
+    `parameters`: the canonical text of all that must be the same.
     """
 
     name: str
     parameters: str
     min_participants: int
     sums: int
+    """The most sums of the run: a base may end it before (`NodeState.last`)."""
     by_steps: bool = False
     """Whether each sum is one step from the base for which its offers were made; else sums are of updates."""
     run_steps: int = 1
@@ -45,10 +46,6 @@ class SharedTask:
     """For how many sums a member is left out first, if sums fail for want of its messages; 0: never."""
     budget: str = ""
     """What charges are counted for, with a member's key; empty if nothing is ever charged."""
-
-    def is_last(self, base: Base) -> bool:
-        """Whether the run is over with this base: as many sums as it has led there."""
-        return base.generation >= self.sums
 
     @cached_property
     def parameters_hash(self) -> bytes:
@@ -199,6 +196,8 @@ class NodeState:
     `banned`: with each key the signed records that prove why, as `signing.evidence` writes them.
 
     `charged`: what its ledger on disk has charged. `counts`: what others have charged, as they signed it.
+
+    `last`: the generation of the run's last base, once this node has it; None: it knows only the most sums.
     """
 
     round: int
@@ -214,6 +213,11 @@ class NodeState:
     run: Sid = NO_SID
     charged: ChargeCount = field(default_factory=ChargeCount)
     counts: dict[Key, Charged] = field(default_factory=dict)
+    last: int | None = None
+
+    def is_last(self, base: Base, settings: Settings) -> bool:
+        """Whether the run is over with this base, as far as this node knows."""
+        return base.generation >= (settings.task.sums if self.last is None else self.last)
 
     def electorate(self, settings: Settings) -> Electorate | None:
         """The electorate of this node's base; None if a tracker names it."""

@@ -97,10 +97,10 @@ def tolerance(
 ) -> Tolerance:
     """The tolerance of a group of this size. `dropouts`: capped by what is possible; None: a fifth.
 
-    `all_or_none`: as in `Tolerance`. `honest`: how many of a member's others are taken to be honest where members share noise. Such a sum is
-    all or none: it lacks nobody's share. And at most half as many may fall silent. Then a group withstands n
-    - 1 - `honest` colluders, whatever its size n: m = n - 2 f - 1 >= n - 1 - `honest` if and only if 2 f <=
-    `honest`. So noise and masks rest on the same assumption.
+    `all_or_none`: as in `Tolerance`. `honest`: how many of a member's others are taken to be honest where
+    members share noise. Such a sum is all or none: it lacks nobody's share. And at most half as many may fall
+    silent. Then a group withstands n - 1 - `honest` colluders, whatever its size n: m = n - 2 f - 1 >= n - 1
+    - `honest` if and only if 2 f <= `honest`. So noise and masks rest on the same assumption.
     """
     wanted = members // ONE_IN if dropouts is None else dropouts
     most = most_dropouts(members) if honest is None else min(honest // 2, most_dropouts(members))
