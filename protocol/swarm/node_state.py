@@ -44,6 +44,8 @@ class SharedTask:
     """The most steps that a group takes at once: those of a round, where each sum is one step."""
     leave_out: int = 0
     """For how many sums a member is left out first, if sums fail for want of its messages; 0: never."""
+    cohort: bool = False
+    """Whether all sums of the run have the members of the first: two totals then never tell one member's."""
     budget: str = ""
     """What charges are counted for, with a member's key; empty if nothing is ever charged."""
 
@@ -223,6 +225,15 @@ class NodeState:
         """The electorate of this node's base; None if a tracker names it."""
         return settings.quorum.electorate if self.line.electors is None else self.line.electors
 
+    def cohort(self, settings: Settings) -> frozenset[Key]:
+        """The members of every further sum; empty before the first one, or if members may come and go."""
+        electors = self.line.electors
+        return frozenset() if electors is None or not settings.task.cohort else frozenset(electors.members)
+
+    def least(self, settings: Settings) -> int:
+        """The fewest members of the next sum."""
+        return len(self.cohort(settings)) or settings.task.min_participants
+
     def ballot(self, group: Group, settings: Settings) -> Ballot | None:
         """How a group on this node's base counts votes; None if it cannot make a strong base."""
         return strong_ballot(group, self.electorate(settings), settings.quorum.liars)
@@ -239,7 +250,7 @@ class NodeState:
             endpoint=settings.endpoint,
             task=settings.task.name,
             parameters=settings.task.parameters_hash,
-            min_participants=settings.task.min_participants,
+            min_participants=self.least(settings),
             instance=settings.instance,
             epoch=self.epoch,
             counter=self.counter,
