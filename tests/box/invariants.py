@@ -8,7 +8,7 @@ import sqlite3
 from collections import defaultdict
 
 from mechanisms.accounting.ledger import event_from_text
-from node.runtime.contributions.steps import Steps
+from node.runtime.contributions.jobs import JobSums
 from node.runtime.engine import Engine
 from node.storage.records import count_of
 from protocol.quorum.lineage import Line
@@ -93,7 +93,7 @@ class ChargedFirst(Watcher):
     def _must_be_charged(self, box: Box, node: BoxNode, engine: Engine, sid: bytes) -> None:
         booked, beside = charged_on_disk(node)
         spending = None if engine.inspector.mechanism.guarantee is None else engine._state._spending
-        if isinstance(engine._contribution, Steps):
+        if isinstance(engine._contribution, JobSums):
             digest, known = _digest(engine._contribution), self._steps[node.number]
             if digest in known:
                 box.broken(f"node {node.number} offered a step twice")
@@ -117,8 +117,8 @@ def charged_on_disk(node: BoxNode) -> tuple[Sids, Sids]:
     return booked, frozenset(bytes.fromhex(json.loads(line.partition(b" ")[2])["sid"]) for line in lines)
 
 
-def _digest(steps: Steps) -> bytes:
-    return hashlib.sha256(steps.offer().tobytes()).digest()
+def _digest(sums: JobSums) -> bytes:
+    return hashlib.sha256(sums.offer().tobytes()).digest()
 
 
 class CountedFirst(Watcher):
