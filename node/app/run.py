@@ -348,6 +348,7 @@ def _settings(
             by_steps=plan.report_every is not None,
             run_steps=plan.report_every or 1,
             leave_out=section.leave_out_rounds * (plan.report_every or 1),
+            cohort=plan.cohort,
             budget="" if learning.mechanism.guarantee is None else learning.spends_for,
         ),
         contacts=Contacts(
@@ -359,7 +360,9 @@ def _settings(
         aggregation=Aggregation(
             dimension=dimension,
             shares=ShareSettings(section.shares, learning.bound, section.max_share_value),
-            masked=masked_settings(section, learning.bound, options.task.privacy.honest),
+            masked=masked_settings(
+                section, learning.bound, options.task.privacy.honest, all_or_none=learning.job is not None
+            ),
             offered=learning.offered,
             words=None if learning.job is None else learning.job.words,
         ),
@@ -367,12 +370,12 @@ def _settings(
             group_s=section.group_timeout_s,
             session=SessionTimeouts(section.shares_timeout_s, section.sums_timeout_s, section.least_rate),
             wait_s=options.wait_s,
-            wait_each_s=options.wait_s if isinf(options.wait_s) else 0.0,
+            wait_each_s=options.wait_s if plan.cohort or isinf(options.wait_s) else 0.0,
         ),
         quorum=QuorumRules(
             electorate=_first_electorate(options, endpoint),
             liars=liars_of(section),
-            weak=section.weak,
+            weak=section.weak and not plan.cohort,
             amnesty_s=section.amnesty_s,
         ),
     )

@@ -336,7 +336,8 @@ class Engine:
                 await self._history.catch_up()
                 if not await self._is_over():
                     is_first = outcome.round == self._first_round
-                    self._given_up = given_up(outcome, self._alone(outcome), is_first, self._plan)
+                    alone, sums = self._alone(outcome), self._state.base.generation
+                    self._given_up = given_up(outcome, alone, is_first, self._plan, sums)
 
     async def _tell_if_outpaced(self, ended: int, since: float) -> None:
         """Tells the owner if the others went on after round `ended` while this node trained, from `since` on.

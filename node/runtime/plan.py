@@ -30,6 +30,8 @@ class Plan:
     """After so many rounds alone in a row the node gives up."""
     report_every: int | None = None
     """The sums in a round, each of which is for one base; None: each round is one sum, of updates."""
+    cohort: bool = False
+    """Whether all sums have the members of the first one: without one of them, none comes."""
     waits: bool = False
     """Whether the owner has it wait for the first group: it gives up without one."""
     nicknames: Nicknames = NO_NICKNAMES

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from mechanisms.accounting.ledger import NO_BOUND, Event
 from mechanisms.accounting.terms import has_no_bound
 from mechanisms.mechanism import Mechanism
+from node.jobs.cohort import Cohort
 from node.jobs.job import Job, Words
 from node.runtime.contributions.contribution import NO_TRAINING, Following, Training
 from node.runtime.privacy.budget import affordable
@@ -56,7 +57,10 @@ class JobSums:
         cheaper: Job | None = None,
         figure: Figure = no_figure,
     ) -> None:
-        """`cheaper`: the same job, of the same words, once the budget does not cover `job`."""
+        """`cheaper`: the same job, of the same words, once the budget does not cover `job`.
+
+        A `Cohort` has the same members in all sums: a node that was not in the first one offers nothing.
+        """
         self._state = state
         self._job = job
         self._ways = (job,) if cheaper is None else (job, cheaper)
@@ -80,13 +84,25 @@ class JobSums:
         if self._state.take_in() or self._left is None:
             self._left = affordable(self._mechanism, self._state.ledger)
         way = self._affordable(base.generation)
-        if way is None:
+        if way is None or self._is_late(base, vector):
             return NO_TRAINING
         begun = time.perf_counter()
         made = way.contribution(vector, base.generation)
         self._words, self._needed = made.words, Counter(way.cost(base.generation))
         seconds = time.perf_counter() - begun
         return Training(made.loss, seconds, True, made.not_finite, made_for=base)
+
+    def _is_late(self, base: Base, vector: Floats) -> bool:
+        """Returns whether all sums are of others, that were in the first one.
+
+        Raises UserError if those that sign the base are not those that it names.
+        """
+        line = self._state.line
+        if not isinstance(self._job, Cohort) or line.electors is None:
+            return False
+        if line.anchor != base.generation or not self._job.names(vector, line.electors.members):
+            raise UserError("a base names other members than those that made it: this node offers nothing")
+        return self._state.owner.key not in line.electors.members
 
     def _affordable(self, generation: int) -> Job | None:
         """Returns the job in the way that the budget covers on a base of this generation; None: in none."""

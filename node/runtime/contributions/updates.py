@@ -28,7 +28,7 @@ from node.storage.state import State
 from node.storage.vector_files import Floats
 from node.system.errors import UserError
 from node.system.system import SYSTEM, Entropy
-from node.training.trainer import Diverged, Learner
+from node.training.trainer import Diverged, LocalLearner
 from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.wire.messages import Base
 
@@ -39,7 +39,7 @@ class Updates:
     def __init__(
         self,
         state: State,
-        learner: Learner,
+        learner: LocalLearner,
         mechanism: Mechanism,
         weighting: Weighting,
         metric: SwarmMetric,
@@ -58,8 +58,7 @@ class Updates:
         """Trains, and stores the progress as `fresh`, if the privacy budget allows it."""
         state = self._state
         state.take_in()
-        waiting = self._learner.once and state.fresh is not None
-        if waiting or not can_train(self._mechanism, state.ledger, state.pending):
+        if not can_train(self._mechanism, state.ledger, state.pending):
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
             return Training(None, 0.0, offered)
         try:
