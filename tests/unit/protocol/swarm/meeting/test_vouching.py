@@ -199,8 +199,8 @@ def test_who_was_never_met_is_greeted_while_it_is_a_member():
     one = by_key(ONE, seeds=(of_key(THREE.public), of_key(FOUR.public)))
     one.open(0.0)
     one.change_members(allowed(ONE, TWO, FOUR, LATE), Words(SWARM, (OF_LATE,), allowed(THREE)), 0.0)
-    greeted_again = {action.to for action in one.tick(100.0) if isinstance(action, Send)}
+    greeted_again = {action.to for action in one.tick(10.0) if isinstance(action, Send)}
     assert greeted_again == {of_key(key.public) for key in (FOUR, LATE)}
     for _ in range(2):
-        one.unreachable(of_key(LATE.public), "runs a newer version", 101.0)
+        one.unreachable(of_key(LATE.public), "runs a newer version", 11.0)
     assert of_key(LATE.public) in one.other_versions
