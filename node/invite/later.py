@@ -90,7 +90,7 @@ async def _rooms(swarm: Swarm, key: NodeKey, count: int) -> tuple[tuple[Relay, .
     """The relays, first the one that answers, and rooms there. Raises UserError."""
     relays, missing = swarm.roster.relays, list[str]()
     for relay in relays:
-        asked = OpenRooms("", b"", (), count, (swarm.roster.credentials(relay),))
+        asked = OpenRooms(b"", b"", (), count, (swarm.roster.credentials(relay),))
         try:
             async with opened_rooms(relay.endpoint, relay.key, key, asked) as (_, _, rooms):
                 return (relay, *(each for each in relays if each != relay)), rooms
