@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from protocol.actions import Completed, Failed, Vouched
+from protocol.actions import Completed, Failed, Send, Vouched
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.invitation.roster import Member, close_list, vouch_for
@@ -12,7 +12,7 @@ from protocol.swarm.meeting.vouching import MOST_OF_ONE
 from protocol.swarm.node_state import Words
 from protocol.wire import signing
 from protocol.wire.endpoints import of_key
-from protocol.wire.messages import Key, LeftOut, Message, Vouch
+from protocol.wire.messages import Key, LeftOut, Message, Share, Sum, Vouch
 from tests.parts import members, only, outbox
 from tests.wires import Wires, hello, node
 
@@ -182,3 +182,25 @@ def test_who_is_taken_back_is_met_again():
     assert wires[ONE].is_member(THREE.public)
     wires.offer()
     assert len(wires.sums()[0]) == 4
+
+
+def test_a_sum_does_not_wait_for_who_is_removed_while_it_runs():
+    wires = Invited(*OLD[:3]).open()
+    own = wires.where(THREE)
+    wires.dropped = lambda sender, _, message: sender == own and isinstance(message, Share | Sum)
+    wires.offer()
+    assert not wires.ends(Failed)
+    wires.decide(ONE, allowed(ONE, TWO), removed=allowed(THREE))
+    where, failed = wires.ends(Failed)[0]
+    assert (where, failed.missing) == (wires.where(ONE), (THREE.public,))
+
+
+def test_who_was_never_met_is_greeted_while_it_is_a_member():
+    one = by_key(ONE, seeds=(of_key(THREE.public), of_key(FOUR.public)))
+    one.open(0.0)
+    one.change_members(allowed(ONE, TWO, FOUR, LATE), Words(SWARM, (OF_LATE,), allowed(THREE)), 0.0)
+    greeted_again = {action.to for action in one.tick(10.0) if isinstance(action, Send)}
+    assert greeted_again == {of_key(key.public) for key in (FOUR, LATE)}
+    for _ in range(2):
+        one.unreachable(of_key(LATE.public), "runs a newer version", 11.0)
+    assert of_key(LATE.public) in one.other_versions
