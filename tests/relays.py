@@ -18,6 +18,7 @@ from protocol.relay.admission import (
     SUBPROTOCOL,
     Admit,
     CarrierKind,
+    Credentials,
     Licences,
     Welcome,
     read_answer,
@@ -73,8 +74,8 @@ class Relay:
 
     def admit(self, keys=KEYS, inviter=KEYS[0], kind=CarrierKind.BULK, process=1, **other):
         members = sign_members(inviter, SWARM, tuple(key.public for key in keys[:64]))
-        asked = Admit(kind, process, members, self.licences.give(inviter.public))
-        return replace(asked, **other)
+        shown = Credentials(members, self.licences.give(inviter.public))
+        return Admit(kind, process, replace(shown, **other))
 
 
 @asynccontextmanager

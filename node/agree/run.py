@@ -275,6 +275,7 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
             tries=options.rounds or ROUNDS,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
+            swarm_folder=options.swarm_folder,
         ),
         learning=Learning(
             trainer=surveyor,

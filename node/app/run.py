@@ -17,6 +17,7 @@ import torch
 from prometheus_client import CollectorRegistry
 from torch import nn
 
+from node.app.changing_members import following, words_of
 from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
 from node.app.start_checks import (
@@ -285,6 +286,7 @@ def prepared_on(
             tries=sums,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
+            swarm_folder=options.swarm_folder,
         ),
         learning=learning,
         allow=allowed(options),
@@ -355,6 +357,7 @@ def _settings(
             tracker=options.tracker,
             pins=pins,
             allow=prepared.allow,
+            words=words_of(options.swarm, options.swarm_folder),
         ),
         aggregation=Aggregation(
             dimension=dimension,
@@ -383,6 +386,8 @@ def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
     if least is not None:
         return Electorate(least=least)
     named = named_members(options, endpoint)
+    if options.swarm is not None:  # the same at all members, whoever came later or was removed by whom
+        named = frozenset(of_key(member.key) for member in options.swarm.roster.members)
     return None if options.tracker else of_names(named, liars_of(options.task.aggregation))
 
 
@@ -434,9 +439,9 @@ def _opened_in(
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
 
             async def life(live: Live, linger_s: float) -> int:
-                async with _reaching(prepared, key, watched) as there:
+                async with _reaching(prepared, key, watched) as (there, relayed):
                     return await _live(
-                        there, sums, key, endpoint, state, out, listener, watched, live, linger_s
+                        there, relayed, sums, key, endpoint, state, out, listener, watched, live, linger_s
                     )
 
             yield life
@@ -499,7 +504,8 @@ def _introduction(
 
 def _links(options: NodeOptions, endpoint: str) -> str:
     """Returns what leads to the others, and what protects it."""
-    return protection(options.tls, endpoint) if options.swarm is None else by_relay(options.swarm.relays)
+    swarm = options.swarm
+    return protection(options.tls, endpoint) if swarm is None else by_relay(swarm.roster.relays)
 
 
 def _relay_words(options: NodeOptions, out: Path) -> dict[str, str]:
@@ -529,26 +535,31 @@ def _gone_words(state: State) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _reaching(prepared: Prepared, key: NodeKey, watched: Watched) -> AsyncIterator[Prepared]:
-    """Yields the node with the streams that lead to the others: by relays if its swarm has a list of members.
+async def _reaching(
+    prepared: Prepared, key: NodeKey, watched: Watched
+) -> AsyncIterator[tuple[Prepared, RelayedStreams | None]]:
+    """Yields the node, and the streams that lead to the others by relays if its swarm has a list of members.
 
     Raises UserError if a relay has another key than the list says, or refuses.
     """
     swarm, system = prepared.options.swarm, prepared.system
     if swarm is None:
-        yield prepared
+        yield prepared, None
         return
     streams = RelayedStreams(
         key,
-        swarm.admission,
-        swarm.relays,
+        swarm.roster.admission,
+        swarm.roster.relays,
         system.streams,
         system.entropy,
+        swarm.roster.passes,
+        swarm.removed,
         warn=lambda text: watched.observers.handle(Warned(text)),
     )
     await streams.start()
     try:
-        yield replace(prepared, system=replace(system, streams=streams), there=lambda: streams.presence)
+        there = replace(prepared, system=replace(system, streams=streams), there=lambda: streams.presence)
+        yield there, streams
     finally:
         await streams.close()
 
@@ -563,6 +574,7 @@ def _relay(prepared: Prepared, key: NodeKey, counts: Counts, out: Path) -> Relay
 
 async def _live(
     prepared: Prepared,
+    relayed: RelayedStreams | None,
     sums: Withstands,
     key: NodeKey,
     endpoint: str,
@@ -609,7 +621,7 @@ async def _live(
     notify(READY)
     try:
         try:
-            async with kept.while_running():
+            async with kept.while_running(), following(options, relayed, peer, prepared.plan.nicknames):
                 await live(peer, lambda: learning.trainer.module(state.base_vector))
         finally:
             page.tell_end()

@@ -4,7 +4,7 @@ The inviter's websocket is /v1/rooms; protocol.wire.handshake comes first, under
 
     inviter  WordShare   CPace by the relay's word; not with a licence                     ──▶  relay
              WordShare   CPace                                                             ◀──
-             OpenRooms   its proof or a licence, rooms to keep, how many new ones          ──▶
+             OpenRooms   its proof, a licence or credentials; rooms to keep; how many new  ──▶
              Rooms       the licence, the digits of all rooms asked for, the relay's proof ◀──
           or Refused     why                                                               ◀──
              Knocked     a joiner came in; `visit` numbers the joiners of a room           ◀──
@@ -32,7 +32,7 @@ from typing import Annotated, Any
 from protocol.crypto.cpace import POINT_BYTES, TAG_BYTES
 from protocol.crypto.node_key import SIGNATURE_BYTES
 from protocol.errors import RemoteProtocolError
-from protocol.relay.admission import Refused
+from protocol.relay.admission import Credentials, Refused
 from protocol.wire.dialect import Dialect
 from protocol.wire.fields import Most, Nonce, Octets, Signature, Whole
 
@@ -89,19 +89,22 @@ class WordShare:
 class OpenRooms:
     """The inviter asks for rooms: `keep` are those it has had, `more` is how many new ones it wants.
 
-    It proves the relay's word, or shows the licence that it once got for it; the other one is empty.
+    It proves the relay's word, or shows the licence that it once got for the word; or, as a member of a
+    swarm by this relay, its credentials. The others are empty.
     """
 
     proof: Annotated[bytes, Octets(0, TAG_BYTES)]
     licence: Annotated[bytes, Octets(0, SIGNATURE_BYTES)]
     keep: Annotated[tuple[Digits, ...], Most(MAX_ROOMS)]
     more: Annotated[int, Whole(0, MAX_ROOMS)]
+    credentials: Annotated[tuple[Credentials, ...], Most(1)] = ()
 
 
 @dataclass(frozen=True)
 class Rooms:
     """The rooms that were asked for: of those to keep what is still to be had, then the new ones.
 
+    `licence`: whoever proved the word may invite by it from now on; a member gets the one that it showed.
     `proof`: that the relay knows its word, for who proved it; else empty.
     """
 

@@ -42,8 +42,10 @@ LAST_WORDS = 256
 """Frames of no stream's turn that wait on one carrier; more are dropped, and asked for again."""
 _QUESTIONS = (FrameKind.OPEN, FrameKind.PROBE)
 """They are answered by the relay that brings them, too: so an end knows whether this relay carries."""
+NO_RELAY = "no relay can be reached"
+"""Why no member is reached while this node has no connection to any relay."""
 _AWAY = {
-    None: "no relay can be reached",
+    None: NO_RELAY,
     Absence.SILENT: "it is away: its connection to the relay broke",
     Absence.CLOSED: "it is away: it has closed its connection to the relay",
 }
@@ -201,7 +203,22 @@ class Streams:
         carried = self._streams.get(stream)
         return [] if carried is None else self._end(carried, "it was closed")
 
-    # -- carriers ------------------------------------------------------------------------------------
+    # -- members and carriers ------------------------------------------------------------------------
+
+    def change_members(self, members: Iterable[Key], now: float) -> list[Action]:
+        """From now on these keys are the members. The streams of others end, and theirs are refused."""
+        before, self._members = self._members, frozenset(members) - {self._me}
+        actions: list[Action] = []
+        for member in sorted(before - self._members):
+            for carried in list(self._of_peer[member].values()):
+                actions += self._end(carried, "it is no longer a member")
+            del self._of_peer[member]
+            self._processes.pop(member, None)
+            self._ways.drop(member)
+        for member in sorted(self._members - before):
+            self._of_peer[member] = {}
+            self._ways.add(member, now)
+        return actions
 
     def connect(self, carrier: CarrierId, now: float) -> list[Action]:
         """A carrier is up: the streams that go by it ask what has arrived."""

@@ -19,7 +19,7 @@ from tests.box.box import Box, BoxNode, BoxTracker
 from tests.box.invariants import NoRoundSpent, all_rules, nothing_left
 from tests.box.seeds import CLOSED_S, END_S
 
-TRAINS_S = 15.0
+TRAINS_S = (1.0, 4.0, 15.0)
 LASTS_S = (3.0, 12.0, 40.0, 120.0)
 TOGETHER_S = 60.0
 """Within this time after the last outage all are in one sum."""
@@ -36,8 +36,9 @@ class RelayRun:
         box.network.slowest_s = rng.choice((0.02, 0.25))
         box.watchers = [*all_rules(), NoRoundSpent()]
         box.with_relays(rng.choice((1, 1, 2)))
+        trains_s = rng.choice(TRAINS_S)
         pace = random.Random(f"{seed} training")
-        box.loop.lasts_s = lambda name: pace.uniform(0.9, 1.1) * TRAINS_S if name == "_train" else 0.0
+        box.loop.lasts_s = lambda name: pace.uniform(0.9, 1.1) * trains_s if name == "_train" else 0.0
         self._open = 0
         """How many outages are not over yet."""
 
@@ -104,14 +105,16 @@ class RelayRun:
             relay.start()
 
     def _cut(self, nodes: list[BoxNode]) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Cuts the ways of these to all relays."""
-        ways = [(node.number, relay.number) for node in nodes for relay in self.box.relays]
+        """Cuts the ways of these to all relays, or to one."""
+        network, relays = self.box.network, self.box.relays
+        relays = relays if self.rng.random() < 0.8 else [self.rng.choice(relays)]
+        ways = [(node.number, relay.number) for node in nodes for relay in relays]
 
         def cutting() -> None:
             for way in ways:
-                self.box.network.cut(*way)
+                network.cut(*way)
 
-        return cutting, self.box.network.heal
+        return cutting, lambda: network.mend(map(frozenset, ways))
 
     # -- what must be ------------------------------------------------------------------------------
 

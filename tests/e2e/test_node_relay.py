@@ -10,7 +10,7 @@ import aiohttp
 
 from node.relay.word_file import file_beside
 from node.storage.key_file import read_key
-from protocol.relay.admission import Admit, CarrierKind, Licences, Welcome, sign_members
+from protocol.relay.admission import Admit, CarrierKind, Credentials, Licences, Welcome, sign_members
 from tests.e2e.processes import Nursery, free_endpoint
 from tests.patience import ENOUGH_S
 from tests.relays import KEYS, SWARM, Member, ask
@@ -29,7 +29,7 @@ class NodeRelay:
 
     def admit(self) -> Admit:
         members = sign_members(A, SWARM, (A.public, B.public))
-        return Admit(CarrierKind.BULK, 1, members, self._licences.give(A.public))
+        return Admit(CarrierKind.BULK, 1, Credentials(members, self._licences.give(A.public)))
 
 
 async def talk(relay: NodeRelay) -> tuple[bytes, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from node.invitation.swarm_file import read_swarm
+from node.storage.swarm_file import read_swarm
 from tests.e2e import proxy
 from tests.e2e.invited import DATA, PASSWORD, RELAY, Owner, Place, slowed
 from tests.e2e.namespaces import HTTPS_ONLY, OPEN, Conditions, Site, address, exit_at

@@ -30,6 +30,7 @@ OWNERS = {
     "counter": {"NodeState"},
     "charged": {"Charges"},
     "counts": {"Charges"},
+    "allow": {"Discovery"},
 }
 """The class that writes each field of a node's state."""
 

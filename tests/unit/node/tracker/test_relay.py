@@ -17,7 +17,7 @@ from node.relay.word_file import file_beside
 from node.storage.key_file import own_key
 from node.tracker.options import read_options
 from node.tracker.serve import allowed_keys, live
-from protocol.relay.admission import Admit, CarrierKind, Licences, sign_members
+from protocol.relay.admission import Admit, CarrierKind, Credentials, Licences, sign_members
 from protocol.relay.frames import FrameKind
 from protocol.relay.room_messages import Rooms
 from protocol.relay.switch import LIMITS
@@ -35,7 +35,7 @@ class Running:
 
     def admit(self):
         members = sign_members(A, SWARM, (A.public, B.public))
-        return Admit(CarrierKind.BULK, 1, members, Licences(self.key, self.word).give(A.public))
+        return Admit(CarrierKind.BULK, 1, Credentials(members, Licences(self.key, self.word).give(A.public)))
 
 
 def session():

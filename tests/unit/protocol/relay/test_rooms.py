@@ -8,7 +8,7 @@ import pytest
 
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
-from protocol.relay.admission import Licences, Refused
+from protocol.relay.admission import Credentials, Licences, Refused, sign_members, vouch
 from protocol.relay.buckets import Rate
 from protocol.relay.room_messages import (
     MAX_JOINER_BYTES,
@@ -156,6 +156,21 @@ def test_the_word_gives_rooms_and_a_licence_and_the_licence_gives_more():
     assert relay.lobby.rooms == 3
 
 
+def test_a_member_of_a_swarm_by_this_relay_opens_rooms_that_count_as_those_of_its_licensee():
+    owner, member, late = (NodeKey(bytes([number]) * 32) for number in (4, 5, 6))
+    listed = sign_members(owner, bytes(32), (owner.public, member.public))
+    shown = Credentials(listed, LICENCES.give(owner.public), (vouch(member, bytes(32), late.public),))
+    relay = Relay()
+    for link, key in (("by list", member), ("by pass", late), ("stranger", NodeKey(bytes([7]) * 32))):
+        relay.come(link, key.public)
+    assert relay.say(OpenRooms(b"", b"", (), 60, (shown,)), "by list")[0][1].licence == shown.licence
+    few, many = (OpenRooms(b"", b"", (), more, (shown,)) for more in (4, 5))
+    assert relay.say(many, "by pass") == [("by pass", Refused(TOO_MANY_ROOMS, True)), ("by pass", None)]
+    assert len(relay.say(few, "by pass")[0][1].digits) == 4
+    refused = Refused("this key is not on the list of its swarm", True)
+    assert relay.say(few, "stranger") == [("stranger", refused), ("stranger", None)]
+
+
 def test_digits_that_are_taken_are_not_drawn_again():
     relay = Relay()
     relay.come()
@@ -185,6 +200,9 @@ def test_a_proof_of_the_word_is_good_once_and_only_after_an_exchange():
     for proof in (tags.own, tags.own):
         answer = relay.say(OpenRooms(proof, b"", (), 1))[0][1]
     assert answer == Refused(WRONG_WORD, True)
+    relay.exchange()
+    answer = relay.say(OpenRooms(b"", LICENCES.give(INVITER), (), 0))[0][1]
+    assert answer.proof == b""  # who has not proved the word gets nothing to test guesses by
 
 
 def test_wrong_words_of_an_address_are_bounded():
