@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from protocol.crypto.cpace import Agreed
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Credentials, Licences, Refused, sign_members, vouch
@@ -41,7 +42,6 @@ from protocol.relay.rooms import (
     Lobby,
     Tell,
 )
-from protocol.relay.word import Tags
 from tests.relay_rooms import word_share
 
 WORD = "v8k2-qm4t"
@@ -66,7 +66,7 @@ class Relay:
 
     def open(self, more=1, keep=(), word=WORD, licence=b"", link="inviter", now_s=0.0, random=RANDOM):
         """What follows, without the relay's proof of the word, which must be there."""
-        tags = Tags(b"", b"") if licence else self.exchange(word, link)
+        tags = Agreed(b"", b"", b"") if licence else self.exchange(word, link)
         told = self.say(OpenRooms(tags.own, licence, keep, more), link, random, now_s)
         assert all(answer.proof == tags.others for _, answer in told if isinstance(answer, Rooms))
         return [
