@@ -17,7 +17,7 @@ import torch
 from prometheus_client import CollectorRegistry
 from torch import nn
 
-from node.app.changing_members import following, words_of
+from node.app.changing_members import following, vouches_of
 from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
 from node.app.start_checks import (
@@ -360,7 +360,7 @@ def _settings(
             tracker=options.tracker,
             pins=pins,
             allow=prepared.allow,
-            words=words_of(options.swarm, options.swarm_folder),
+            vouches=vouches_of(options.swarm, options.swarm_folder),
         ),
         aggregation=Aggregation(
             dimension=dimension,
