@@ -17,6 +17,7 @@ import torch
 from prometheus_client import CollectorRegistry
 from torch import nn
 
+from node.app.changing_members import following, words_of
 from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
 from node.app.start_checks import (
@@ -251,6 +252,7 @@ def prepared_on(
     trainer, steps = learning.trainer, task.step_plan
     rounds = options.rounds or task.train.rounds
     sums = rounds if steps is None else last_step(steps, options.rounds)
+    report_every = None if steps is None else steps.report_every
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
@@ -283,8 +285,10 @@ def prepared_on(
             rounds=rounds,
             sums=sums,
             tries=sums,
+            report_every=report_every,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
+            swarm_folder=options.swarm_folder,
         ),
         learning=learning,
         allow=allowed(options),
@@ -348,6 +352,7 @@ def _settings(
             by_steps=plan.report_every is not None,
             run_steps=plan.report_every or 1,
             leave_out=section.leave_out_rounds * (plan.report_every or 1),
+            cohort=plan.cohort,
             budget="" if learning.mechanism.guarantee is None else learning.spends_for,
         ),
         contacts=Contacts(
@@ -355,23 +360,27 @@ def _settings(
             tracker=options.tracker,
             pins=pins,
             allow=prepared.allow,
+            words=words_of(options.swarm, options.swarm_folder),
         ),
         aggregation=Aggregation(
             dimension=dimension,
             shares=ShareSettings(section.shares, learning.bound, section.max_share_value),
-            masked=masked_settings(section, learning.bound, options.task.privacy.honest),
+            masked=masked_settings(
+                section, learning.bound, options.task.privacy.honest, all_or_none=learning.job is not None
+            ),
             offered=learning.offered,
+            words=None if learning.job is None else learning.job.words,
         ),
         timeouts=Timeouts(
             group_s=section.group_timeout_s,
             session=SessionTimeouts(section.shares_timeout_s, section.sums_timeout_s, section.least_rate),
             wait_s=options.wait_s,
-            wait_each_s=options.wait_s if isinf(options.wait_s) else 0.0,
+            wait_each_s=options.wait_s if plan.cohort or isinf(options.wait_s) else 0.0,
         ),
         quorum=QuorumRules(
             electorate=_first_electorate(options, endpoint),
             liars=liars_of(section),
-            weak=section.weak,
+            weak=section.weak and not plan.cohort,
             amnesty_s=section.amnesty_s,
         ),
     )
@@ -383,6 +392,8 @@ def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
     if least is not None:
         return Electorate(least=least)
     named = named_members(options, endpoint)
+    if options.swarm is not None:  # the same at all members, whoever came later or was removed by whom
+        named = frozenset(of_key(member.key) for member in options.swarm.roster.members)
     return None if options.tracker else of_names(named, liars_of(options.task.aggregation))
 
 
@@ -434,9 +445,9 @@ def _opened_in(
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
 
             async def life(live: Live, linger_s: float) -> int:
-                async with _reaching(prepared, key, watched) as there:
+                async with _reaching(prepared, key, watched) as (there, relayed):
                     return await _live(
-                        there, sums, key, endpoint, state, out, listener, watched, live, linger_s
+                        there, relayed, sums, key, endpoint, state, out, listener, watched, live, linger_s
                     )
 
             yield life
@@ -499,7 +510,8 @@ def _introduction(
 
 def _links(options: NodeOptions, endpoint: str) -> str:
     """Returns what leads to the others, and what protects it."""
-    return protection(options.tls, endpoint) if options.swarm is None else by_relay(options.swarm.relays)
+    swarm = options.swarm
+    return protection(options.tls, endpoint) if swarm is None else by_relay(swarm.roster.relays)
 
 
 def _relay_words(options: NodeOptions, out: Path) -> dict[str, str]:
@@ -529,26 +541,31 @@ def _gone_words(state: State) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _reaching(prepared: Prepared, key: NodeKey, watched: Watched) -> AsyncIterator[Prepared]:
-    """Yields the node with the streams that lead to the others: by relays if its swarm has a list of members.
+async def _reaching(
+    prepared: Prepared, key: NodeKey, watched: Watched
+) -> AsyncIterator[tuple[Prepared, RelayedStreams | None]]:
+    """Yields the node, and the streams that lead to the others by relays if its swarm has a list of members.
 
     Raises UserError if a relay has another key than the list says, or refuses.
     """
     swarm, system = prepared.options.swarm, prepared.system
     if swarm is None:
-        yield prepared
+        yield prepared, None
         return
     streams = RelayedStreams(
         key,
-        swarm.admission,
-        swarm.relays,
+        swarm.roster.admission,
+        swarm.roster.relays,
         system.streams,
         system.entropy,
+        swarm.roster.passes,
+        swarm.removed,
         warn=lambda text: watched.observers.handle(Warned(text)),
     )
     await streams.start()
     try:
-        yield replace(prepared, system=replace(system, streams=streams), there=lambda: streams.presence)
+        there = replace(prepared, system=replace(system, streams=streams), there=lambda: streams.presence)
+        yield there, streams
     finally:
         await streams.close()
 
@@ -563,6 +580,7 @@ def _relay(prepared: Prepared, key: NodeKey, counts: Counts, out: Path) -> Relay
 
 async def _live(
     prepared: Prepared,
+    relayed: RelayedStreams | None,
     sums: Withstands,
     key: NodeKey,
     endpoint: str,
@@ -577,7 +595,10 @@ async def _live(
     tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
     settings = _settings(prepared, key, endpoint, state.dimension, _pins(options, tracker))
     state.begin_epoch()  # before the node announces anything
-    node = Node(settings, state.node_state, state.past, prepared.system.entropy(32))
+    there = state.node_state
+    if learning.job is not None and learning.job.is_over(state.base_vector):
+        there.last = state.base.generation
+    node = Node(settings, there, state.past, prepared.system.entropy(32))
     folder = prepared.folder(out)
     if learning.trainer.own_names:
         learning.trainer.resume(folder.private())
@@ -609,7 +630,7 @@ async def _live(
     notify(READY)
     try:
         try:
-            async with kept.while_running():
+            async with kept.while_running(), following(options, relayed, peer, prepared.plan.nicknames):
                 await live(peer, lambda: learning.trainer.module(state.base_vector))
         finally:
             page.tell_end()

@@ -10,8 +10,8 @@ time. A room bounds its guests in total and per address, and limits the time tha
                               +--> watching                      a stream of the page
     any of them --> members                                      `Guest.prove`: an allow-listed key
 
-A stream that a relay brought waits in `relayed` in place of `quiet` and `speaking`: it comes from a member,
-by the relay's word, and may be slow.
+A stream that a relay brought waits in `relayed` in place of `quiet`, `speaking` and `linking`: it comes from
+a member, by the relay's word, and may be slow.
 
 When a room is full, the doors close the guest that was silent for the longest time, never the newest one.
 They close no guest in `members` to make room for a stranger. A connection that has sent nothing costs a
@@ -67,8 +67,11 @@ ASKING = Bound(128, 64, REQUEST_S)
 """Requests that the node is receiving or answering."""
 IDLE = Bound(64, 32, IDLE_S)
 """Connections whose last request was answered, kept open for the next one."""
-RELAYED = Bound(256, 16, 40.0)
-"""Streams that a relay brought, until a first request: TLS waits behind bulk, on lines of any speed."""
+RELAYED_OPEN_S = 40.0
+"""Time limit for each step in which a relayed stream opens, at both ends. Those of all members may open at
+once, on a machine and a line of any speed, and TLS waits behind bulk. A relay says earlier who is away."""
+RELAYED = Bound(256, 16, RELAYED_OPEN_S)
+"""Streams that a relay brought, until a first request, and websockets among them until their proof."""
 LINKING = Bound(128, 64, PROOF_S)
 """Websockets that have proved nothing, each with a message of at most 320 kB."""
 WATCHING = Bound(32, 32)
@@ -246,9 +249,9 @@ class Guest:
         self._doors.renew(self)
 
     def link(self) -> None:
-        """Moves the connection to `linking`: it is a websocket now and has to prove a key."""
+        """Moves the connection to `linking`, or `relayed`: it is a websocket now and has to prove a key."""
         if not self.is_proved:
-            self._doors.move(self, "linking")
+            self._doors.move(self, "relayed" if self.is_relayed else "linking")
 
     def watch(self) -> None:
         """Moves the connection to `watching`: it streams the page and sends nothing more."""

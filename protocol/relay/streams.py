@@ -203,7 +203,22 @@ class Streams:
         carried = self._streams.get(stream)
         return [] if carried is None else self._end(carried, "it was closed")
 
-    # -- carriers ------------------------------------------------------------------------------------
+    # -- members and carriers ------------------------------------------------------------------------
+
+    def change_members(self, members: Iterable[Key], now: float) -> list[Action]:
+        """From now on these keys are the members. The streams of others end, and theirs are refused."""
+        before, self._members = self._members, frozenset(members) - {self._me}
+        actions: list[Action] = []
+        for member in sorted(before - self._members):
+            for carried in list(self._of_peer[member].values()):
+                actions += self._end(carried, "it is no longer a member")
+            del self._of_peer[member]
+            self._processes.pop(member, None)
+            self._ways.drop(member)
+        for member in sorted(self._members - before):
+            self._of_peer[member] = {}
+            self._ways.add(member, now)
+        return actions
 
     def connect(self, carrier: CarrierId, now: float) -> list[Action]:
         """A carrier is up: the streams that go by it ask what has arrived."""

@@ -72,6 +72,22 @@ class Ways:
             (member, kind): Away(now, None, now + SILENT_S) for member in members for kind in CarrierKind
         }
 
+    def add(self, member: Key, now: float) -> None:
+        """There is a further member."""
+        lines = [(member, kind) for kind in CarrierKind]
+        self._away |= {line: Away(now, None, now + SILENT_S) for line in lines}
+        self._review(lines, now)
+
+    def drop(self, member: Key) -> None:
+        """Nothing leads to this member any more."""
+        for kind in CarrierKind:
+            self._ways.pop((member, kind), None)
+            self._away.pop((member, kind), None)
+        self._absent = {known: how for known, how in self._absent.items() if known[1] != member}
+        self._doubted = {known: since for known, since in self._doubted.items() if known[1] != member}
+        self._met.discard(member)
+        self._missed.pop(member, None)
+
     def way(self, line: Line) -> CarrierId | None:
         """The carrier that leads to a member; None while it is away."""
         return self._ways.get(line)

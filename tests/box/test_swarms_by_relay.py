@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from node.observe.kept_view import EVERY_S
 from node.runtime.record.figures import Record
+from node.storage.folder_lock import VIEW
 from protocol.swarm.last_rounds import AWAY_S
 from protocol.wire.masked_messages import Ack, Join, Masked
 from protocol.wire.messages import Group, Message, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
 from tests.box.conftest import MakeBox
+from tests.box.network import HOST
 
 SELDOM = ((3, Sum), (5, Join), (5, Ack))
 LOST_LINK = "cannot be reached"
@@ -68,6 +72,12 @@ def until_all_meet(box: Box) -> None:
 
 def is_whole(box: Box, record: Record) -> bool:
     return record.reason is None and record.participants == box.count
+
+
+def seen_from(node: BoxNode) -> list[dict[str, Any]]:
+    """Whether others are there, as the node shows its owner: those that are missed last."""
+    peers = json.loads((node.folder / VIEW).read_text())["peers"]
+    return sorted((peer["presence"] for peer in peers), key=lambda seen: not seen["relay"])
 
 
 def failures(node: BoxNode) -> int:
@@ -130,9 +140,14 @@ def test_of_three_nobody_spends_a_round_while_the_way_of_one_to_the_relay_is_cut
     before = [len(node.records) for node in box.nodes]
     box.run_for(OUTAGE_S)
     assert [len(node.records) for node in box.nodes] == before
+    here, missed = seen_from(box.nodes[0])
+    assert (here["relay"], missed["relay"]) == (HOST, "")
+    assert missed["why"] == "its connection to the relay broke"
     box.network.heal()
     until_all_meet(box)
     assert max(map(failures, box.nodes)) <= 1
+    box.run_for(EVERY_S)
+    assert [each["relay"] for each in seen_from(box.nodes[0])] == [HOST] * 2
 
 
 @pytest.mark.parametrize("kind", [Masked, soak(Join)])

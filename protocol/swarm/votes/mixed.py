@@ -41,8 +41,9 @@ class MixedVersions:
         settings, electorate = self._settings, self._state.electorate(self._settings)
         here, unmet = self._here(others), self._unmet(others)
         count = len(here) + len(unmet) + (not self._state.following)
-        if electorate is None or count < settings.task.min_participants:
-            return count < settings.task.min_participants
+        least = self._state.least(settings)
+        if electorate is None or count < least:
+            return count < least
         if electorate.least:
             return count < electorate.least
         on_anchor = (each for each in self._members.latest if each.base.anchor == self._state.base.anchor)
@@ -63,7 +64,7 @@ class MixedVersions:
             if member.announce.leaving or member.announce.key in known
         }
         not_awaited = {self._settings.endpoint, *others, *heard}
-        return [end for end in self._settings.contacts.seeds if end not in not_awaited]
+        return [end for end in self._discovery.seeds if end not in not_awaited]
 
     def _electors(self, electorate: Electorate, here: list[Announce], unmet: list[str]) -> set[bytes]:
         """The electors that may come; which key holds an endpoint that was not met is not known."""

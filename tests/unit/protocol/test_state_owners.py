@@ -24,12 +24,14 @@ OWNERS = {
     "gone": {"Node"},
     "banned": {"Node"},
     "run": {"Runs"},
+    "last": {"Node"},
     "following": {"Follower"},
     "votes": {"Voting"},
     "epoch": {"NodeState"},
     "counter": {"NodeState"},
     "charged": {"Charges"},
     "counts": {"Charges"},
+    "allow": {"Discovery"},
 }
 """The class that writes each field of a node's state."""
 

@@ -11,15 +11,14 @@ from node.doctor.__main__ import main
 from node.doctor.by_relay import examine_folder
 from node.doctor.finding import Finding
 from node.doctor.table import advice, table
-from node.invitation.kept import Own
 from node.invitation.key import key_file
-from node.invitation.swarm_file import Swarm, write_swarm
 from node.net.relay.streams import RelayedStreams
 from node.net.routes import answers
 from node.net.tls import make_tls
 from node.net.transport import Callbacks, Transport
 from node.observe.health import health
 from node.storage.key_file import held
+from node.storage.swarm_file import Own, Swarm, write_swarm
 from node.system.errors import UserError
 from node.system.system import System
 from protocol.invitation.roster import Member as Listed

@@ -446,3 +446,20 @@ def test_a_stream_that_waits_for_its_own_carrier_blames_nobody(end):
 
 def test_members_are_all_others(end):
     assert end.machine.members == {B, C}
+
+
+def test_who_is_no_longer_a_member_loses_its_streams_and_a_later_one_may_have_some(end):
+    stream = end.open(B)
+    with pytest.raises(NoStream, match="no member"):
+        end.open(STRANGER)
+    end.said()
+    end.relay_says(FrameKind.HERE, stream=7)
+    done = end.machine.change_members((A, C, STRANGER), 1.0)
+    assert Ended(stream, "it is no longer a member") in done
+    assert end.kinds() == [RESET]
+    assert end.machine.members == {C, STRANGER}
+    assert end.machine.seen(B) is end.machine.away(B) is None
+    end.hear(OPEN, (B, 2))
+    assert end.said() == [(RESET, B, 2, 0)]
+    end.open(STRANGER)
+    assert end.kinds() == [OPEN]

@@ -147,3 +147,18 @@ def test_a_member_is_missed_since_it_was_lost_whatever_its_relays_say_until_it_i
     assert ways.seen(ONE).since == 3.0  # by its small messages alone
     ways.arrive(FIRST, ONE, 7.0)
     assert ways.seen(ONE) == FIRST
+
+
+def test_members_come_and_go(ways):
+    third = bytes([3]) * 32
+    ways.connect(FIRST, 1.0)
+    ways.add(third, 2.0)
+    assert ways.way((third, CONTROL)) == FIRST
+    assert ways.away((third, BULK)) == Away(2.0, None, 2.0 + SILENT_S)
+    ways.hear(FIRST, third, 2.5)
+    ways.leave(FIRST, third, Absence.CLOSED, 3.0)
+    ways.arrive(FIRST, third, 3.5)
+    ways.drop(third)
+    assert ways.seen(third) is None
+    assert ways.away((third, CONTROL)) is ways.way((third, CONTROL)) is None
+    assert ways.disconnect(FIRST, 4.0) == [LINE, (OTHER, CONTROL)]

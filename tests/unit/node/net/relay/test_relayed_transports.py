@@ -6,11 +6,14 @@ import asyncio
 
 from aiohttp import ClientSession
 
-from node.net.link import RELAYED_BULK_CONNECT_S, RELAYED_BULK_S
+from node.net.doors import RELAYED_OPEN_S
+from node.net.link import RELAYED_BULK_S
 from node.net.relay.streams import Presence
 from node.net.stream_connector import StreamConnector
+from node.net.versions import subprotocol
 from protocol.wire import masked_messages as masked
 from protocol.wire.endpoints import of_key
+from protocol.wire.limits import VERSION
 from tests.unit.node.links import ONE, OTHER, THIRD, bulk, small, until
 from tests.unit.node.net.relay.lines import swarm
 
@@ -45,7 +48,7 @@ async def test_small_messages_and_bulk_go_to_a_key_by_a_relay():
         assert away == Presence(None, away.since, "it closed its connection to the relay")
         assert 0 < away.since <= asyncio.get_running_loop().time()
         client = here.links[there.endpoint]._bulk_client
-        assert (client._timeout_s, client._connect_timeout_s) == (RELAYED_BULK_S, RELAYED_BULK_CONNECT_S)
+        assert (client._timeout_s, client._connect_timeout_s) == (RELAYED_BULK_S, RELAYED_OPEN_S)
 
 
 async def test_bulk_and_messages_outlive_cut_lines_and_a_relay_that_restarts():
@@ -111,6 +114,11 @@ async def test_a_relay_brings_links_bulk_and_health_to_a_node_and_not_its_page()
             for path in ("/", "/metrics", "/v1/stream", "/healthz/"):
                 async with client.get(f"https://{there.endpoint}{path}", ssl=tls) as answer:
                     assert answer.status == 404
+            async with client.ws_connect(
+                f"https://{there.endpoint}/v1/link", ssl=tls, protocols=(subprotocol(VERSION),)
+            ):
+                rooms = there.transport._server.doors.counts
+                assert (rooms["relayed"], rooms["linking"]) == (1, 0)  # its proof may take as long as its TLS
         assert there.dropped["a relayed request for the page"] == 4
         async with ClientSession() as client:
             port = there.listener.getsockname()[1]
