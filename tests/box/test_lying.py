@@ -42,7 +42,7 @@ def test_all_ban_a_member_that_one_of_them_has_caught(memory) -> None:
 
 
 def nobody_is_left_out(monkeypatch) -> None:
-    """Whatever somebody withholds, nobody asks to be kept apart from it. Without the fault 45 s are enough."""
+    """Whatever somebody withholds, nobody asks to be kept apart from it; else 45 s are enough."""
     monkeypatch.setattr(Coordination, "_apart", ())
     monkeypatch.setattr(lying, "WITHIN_S", 45.0)
 
