@@ -1,16 +1,21 @@
 """A relay's word: whoever knows it may invite by this relay. Its operator gives it to people: HOST#v8k2-qm4t.
 
 The word has 40 bits. It opens nothing by itself: an inviter gets a licence for it, and the relay counts wrong
-words (protocol.relay.rooms).
+words (protocol.relay.rooms). Nobody ever sends it. Both ends prove that they know it (CPace, bound to both
+keys), so another machine in the relay's place learns nothing of it, and the inviter notices.
 """
 
 from __future__ import annotations
 
-import hmac
+from dataclasses import dataclass
+from enum import Enum
 
+from protocol.crypto import cpace
 from protocol.errors import LocalProtocolError
+from protocol.wire.ids import Key
 
 WORD_BYTES = 5
+NONCE_BYTES = 16
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base32: no letter is taken for a digit, or for another letter."""
 _HALF = 4
@@ -42,6 +47,38 @@ def read_word(written: str) -> str | None:
     return f"{letters[:_HALF]}-{letters[_HALF:]}"
 
 
-def is_same_word(shown: str, word: str) -> bool:
-    """Whether an inviter shows the relay's word; how long this takes says nothing about it."""
-    return hmac.compare_digest(shown.encode(), word.encode())
+class Knower(Enum):
+    """Who knows the word, by the label under which it proves it."""
+
+    INVITER = b"inviter"
+    RELAY = b"relay"
+
+
+@dataclass(frozen=True)
+class Tags:
+    """The proof of this end, and the one that the other end must show; compare it in constant time."""
+
+    own: bytes
+    others: bytes
+
+
+class WordExchange:
+    """One end of a run of CPace by the word. `share` goes to the other end."""
+
+    def __init__(self, end: Knower, word: str, nonce: bytes, relay: Key, inviter: Key, scalar: bytes) -> None:
+        """`nonce` (16 bytes): the inviter's; `scalar` (32): this end's. Both ends have proved their keys."""
+        self._end, self._nonce, self._scalar = end, nonce, scalar
+        channel = cpace.prefixed(b"murmuration/1/relay-word", relay, inviter)
+        self.share = cpace.times(scalar, cpace.generator(word.encode(), channel, nonce))
+
+    def finish(self, theirs: bytes) -> Tags:
+        """The proofs, once the other end's share is known. Raises RemoteProtocolError for a bad share."""
+        secret, other = cpace.times(self._scalar, theirs), _OTHER[self._end]
+        shares = {self._end: self.share, other: theirs}
+        first, second = ((shares[end], end.value) for end in Knower)
+        key = cpace.session_key(self._nonce, secret, first, second)
+        own, others = (cpace.tag(key, self._nonce, shares[end], end.value) for end in (self._end, other))
+        return Tags(own, others)
+
+
+_OTHER = {Knower.INVITER: Knower.RELAY, Knower.RELAY: Knower.INVITER}
