@@ -630,4 +630,5 @@ async def _live(
         must_aggregate=options.require_aggregation,
         absent=peer.inspector.absent,
         other_versions=peer.other_versions,
+        by_list=options.swarm is not None,
     )

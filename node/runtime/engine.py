@@ -302,6 +302,9 @@ class Engine:
         if self._left is not None:
             self.stopping.ask()
             return
+        if await self._shell.look(lambda: self._node.stays_for_the_absent):
+            self._closed.set()  # its run is over, and stays so
+            return
         self._observer.handle(Draining(within_s))
         self.stopping.ask()
         asyncio.get_running_loop().call_later(within_s, self.stopping.at_once)

@@ -21,6 +21,7 @@ _WHOSE = {
 }
 _THEN = {
     Stage.NEVER: "nothing goes on without them (aggregation.weak = false)",
+    Stage.ENDLESS: "it waits for them as long as it takes (--wait forever), and no round is spent",
     Stage.WEAK: "until they are back, models are agreed without them",
     Stage.WILLING: "goes on without them as soon as the others here have waited as long",
     Stage.VERSIONS: (

@@ -11,6 +11,7 @@ from mechanisms.accounting.ledger import event_from_text
 from node.runtime.contributions.steps import Steps
 from node.runtime.engine import Engine
 from node.storage.records import count_of
+from protocol.actions import Reason
 from protocol.quorum.lineage import Line
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import Masked, Release
@@ -18,6 +19,7 @@ from protocol.wire.messages import ChargeCount, Charged, Message, Sum
 from tests.box.box import Box, BoxNode, Watcher
 
 Sids = frozenset[bytes]
+LAST = frozenset({Reason.SWARM_FINISHED, Reason.ALL_SPENT})
 
 
 class OneChain(Watcher):
@@ -203,6 +205,35 @@ class EndsInWords(Watcher):
                 is_told = node.lines[-1].startswith("error: ") and "\n" not in node.lines[-1]
                 if node.status not in (0, 130) and not is_told:
                     box.broken(f"node {node.number} ended with status {node.status} without a line")
+
+
+class NoRoundSpent(Watcher):
+    """Where nodes wait for ever, who cannot reach a quorum spends no round.
+
+    A round that ends without a result was spent by an offer that had left: its session had a quorum. And no
+    sum is made without one. The end of the others' run ends a round, too: it is the last one.
+    """
+
+    def __init__(self) -> None:
+        self._charged: dict[int, int] = {}
+        """The offers that each node's ledger holds."""
+        self._seen: dict[int, tuple[int, int]] = {}
+        """By node: the rounds that were looked at, and the offers charged by then."""
+
+    def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
+        self._charged[node.number] = len(sids(connection, "ledger"))
+
+    def look(self, box: Box) -> None:
+        for node in box.honest:
+            known, before = self._seen.get(node.number, (0, 0))
+            charged, records = self._charged.get(node.number, 0), node.records
+            for record in records[known:]:
+                if record.reason is not None and record.reason not in LAST and charged <= before:
+                    box.broken(f"node {node.number} spent a round that offered nothing: {record.reason}")
+            if node.engine is not None and not node.engine.inspector.state.base.is_strong:
+                box.broken(f"node {node.number} has a base that no quorum made")
+            if len(records) > known:
+                self._seen[node.number] = len(records), charged
 
 
 def _sid(message: Sum | Masked | Release) -> bytes:

@@ -103,11 +103,12 @@ def exit_status(
     must_aggregate: bool,
     absent: str = "",
     other_versions: Sequence[str] = (),
+    by_list: bool = False,
 ) -> int:
     """Returns the exit status of a node whose last round was `round`, after `aggregated` rounds with others.
 
     `absent`: who was not there, in words. `other_versions`: a line about each named peer
-    of another version, which is why no group came.
+    of another version, which is why no group came. `by_list`: the swarm has a list of members.
 
     Raises UserError if it `must_aggregate` and no round was aggregated; Alone if it ended for want of others.
     """
@@ -135,7 +136,9 @@ def exit_status(
             nobody = (
                 "the others have ended their run, and nobody is left who can give this node their last model"
             )
-            raise Alone(end, nobody, kept, "copy the model of a node that has it")
+            then = "copy the model of a node that has it"
+            start = "ask one of them to run `murmuration start` again, and then run it here"
+            raise Alone(end, nobody, kept, start if by_list else then)
         case End.DESERTED:
             refused = f"every connection was refused for {plan.task.aggregation.group_timeout_s:g} s"
             gone = f"nobody of this swarm is there any more: {refused}; it has ended, or is down"

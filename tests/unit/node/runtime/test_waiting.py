@@ -64,6 +64,12 @@ ME = Elector("h:1", is_me=True, is_bound=True)
             NEVER + HINT,
         ),
         (
+            Obstacle(Stage.ENDLESS, 1, (A,), Whose.LAST),
+            f"10.0.0.3:1, {MADE}",
+            f"1 peer, {MADE}",
+            f"it waits for them as long as it takes (--wait forever), and no round is spent{HINT}",
+        ),
+        (
             Obstacle(Stage.TOO_FEW, 1, here=2, least=3, patience=PatienceLeft(amnesty_s=9.0)),
             "1 peer more",
             "1 peer more",

@@ -94,6 +94,11 @@ def test_a_node_that_gave_up_for_want_of_others_says_so_in_one_line(end, said):
         exit_status(end, PLAN, 0, aggregated=0, must_aggregate=False)
 
 
+def test_who_was_left_behind_in_a_swarm_with_a_list_is_told_to_have_a_member_start_again():
+    with pytest.raises(Alone, match=r"kept; ask one of them to run `murmuration start` again, and then run"):
+        exit_status(End.MISSED, PLAN, 7, aggregated=0, must_aggregate=False, by_list=True)
+
+
 def test_peers_of_another_version_are_named_as_the_reason():
     older = [f"127.0.0.1:{port} runs an older version: upgrade all" for port in (1, 2, 3)]
     with pytest.raises(Alone, match=r"is kept; 127.0.0.1:1 runs an older version: upgrade all; start the"):
