@@ -47,7 +47,7 @@ def test_what_stands_in_place_of_a_count():
 
 @given(st.lists(st.integers(0, 9), min_size=64, max_size=64))
 def test_bars_cover_the_whole_range_each_with_enough_rows(counts):
-    found = bins(np.array(counts), most=32)
+    found = bins(np.array(counts), 32, LEAST_CELL)
     if not found:
         assert sum(counts) < LEAST_CELL
         return
