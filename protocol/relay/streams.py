@@ -40,12 +40,10 @@ REMEMBERED = 1024
 """Ended streams whose last word is repeated if the far end has missed it."""
 LAST_WORDS = 256
 """Frames of ended streams that wait on one carrier; more are dropped, and asked for again."""
-AWAY = "it is away: "
-"""How the reason begins if a relay says that it has no connection of a member."""
 _AWAY = {
     None: "no relay can be reached",
-    Absence.SILENT: f"{AWAY}its connection to the relay broke",
-    Absence.CLOSED: f"{AWAY}it has closed its connection to the relay",
+    Absence.SILENT: "it is away: its connection to the relay broke",
+    Absence.CLOSED: "it is away: it has closed its connection to the relay",
 }
 
 

@@ -4,7 +4,8 @@ A run is over for a node once its base is that of the last sum. `SwarmEnd` tells
 so for others. If too few nodes are left for a group, an offer would wait in vain: the node fetches what the
 others agreed on, and its round fails.
 
-`Follower`: a node whose privacy budget is spent offers nothing and adopts the bases that others make. Such
+`Follower`: a node whose privacy budget is spent offers nothing and adopts the bases that others make; so does
+one that came after the first sum, where all sums have the members of that one. Such
 a round is the phase `following` of protocol.swarm.phases. Invariants:
 - a node that has begun to follow follows for good, even after a restart, offers nothing and announces it;
 - every round ends, at T_group at the latest, unless no base can come without peers of another version, or
@@ -12,7 +13,8 @@ a round is the phase `following` of protocol.swarm.phases. Invariants:
 
 `Closing`: after its last round a node serves what it holds until the others have it, too. These are the
 phases `closing` and `closed` of protocol.swarm.phases. Who waits for ever for each group does so for members
-that are away, too, for AWAY_S. A member that comes back later finds nobody: it was left behind, and ends.
+that are away, too, for AWAY_S. A member that comes back later waits until one of them is started again: a
+relay does not tell who has ended from whose machine is off.
 """
 
 from __future__ import annotations
@@ -49,12 +51,12 @@ class SwarmEnd:
         member that a group needs could prevent the group anyway by staying away.
         """
         members, mine, settings = self._discovery.members, self._state, self._settings
-        if settings.task.is_last(mine.base):
+        if mine.is_last(mine.base, settings):
             return True
-        if not any(settings.task.is_last(each.announce.base) for each in members.every):
+        if not any(mine.is_last(each.announce.base, settings) for each in members.every):
             return False
-        left = sum(not settings.task.is_last(each.base) for each in members.announced(members.candidates))
-        enough = left + (not mine.following) >= self._settings.task.min_participants
+        left = sum(not mine.is_last(each.base, settings) for each in members.announced(members.candidates))
+        enough = left + (not mine.following) >= mine.least(settings)
         return not enough and not members.anyone_above
 
     @property
@@ -70,7 +72,7 @@ class SwarmEnd:
             return False
         met = {member.announce.endpoint for member in members}
         in_all = len(members) + 1 + len(set(settings.contacts.seeds) - met - {settings.endpoint})
-        return in_all - follows < settings.task.min_participants <= in_all
+        return in_all - follows < self._state.least(settings) <= in_all
 
     @property
     def is_deserted(self) -> bool:
@@ -85,21 +87,6 @@ class SwarmEnd:
         named = {end: greeting for end, greeting in self._discovery.greetings.items() if end != tracker}
         refused = (greeting.is_refused and key_of(end) is None for end, greeting in named.items())
         return bool(named or tracker) and all(refused)
-
-    def is_left_behind(self, now: float) -> bool:
-        """Whether the others, met in this start, must have ended while this node was cut off.
-
-        Its owner has it wait for ever, it has heard nobody for AWAY_S, and by now a relay answers and says of
-        all that they are away. Whoever has ended stays for AWAY_S; whoever has not has a connection to a
-        relay. A member that said goodbye may come back: for that one this node waits.
-        """
-        members, ends = self._discovery.members, self._settings.contacts.seeds
-        heard_at, greetings = members.heard_at, self._discovery.greetings
-        if not self._settings.timeouts.is_endless or heard_at is None or now < heard_at + AWAY_S:
-            return False
-        if any(member.announce.leaving for member in members.every):
-            return False
-        return bool(ends) and all(end in greetings and greetings[end].is_away for end in ends)
 
 
 class Follower:
@@ -150,18 +137,25 @@ class Follower:
         """
         if self.deadline is None:
             return None
+        why = Reason.LATE_MEMBER if self._is_late else Reason.BUDGET_SPENT
         if self._has_base:
-            reason = Reason.BUDGET_SPENT
+            reason = why
         elif not expecting and (self.nobody_offers or self._swarm_end.is_spent):
             reason = Reason.ALL_SPENT
-        elif not expecting and (self._swarm_end.is_over or self._swarm_end.is_left_behind(now)):
+        elif not expecting and self._swarm_end.is_over:
             reason = Reason.SWARM_FINISHED
         elif now >= self.deadline:
-            reason = Reason.BUDGET_SPENT
+            reason = why
         else:
             return None
         self.deadline = None
         return reason
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether it follows because all sums are of members that were in the first one."""
+        cohort = self._state.cohort(self._settings)
+        return bool(cohort) and self._settings.key.public not in cohort
 
     @property
     def nobody_offers(self) -> bool:

@@ -18,7 +18,6 @@ from enum import Enum
 from protocol.actions import Action, Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
 from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
-from protocol.relay.streams import AWAY
 from protocol.swarm.meeting.clock_skew import Clocks, Skew
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState, Settings
@@ -119,11 +118,6 @@ class Greeting:
     def is_refused(self) -> bool:
         """Whether no process listens there, as of the last try."""
         return not self.answered and self.why == NOBODY_LISTENS
-
-    @property
-    def is_away(self) -> bool:
-        """Whether a relay says that the peer there has no connection to it, as of the last try."""
-        return not self.answered and self.why.startswith(AWAY)
 
 
 def _is_of_tls(why: str) -> bool:

@@ -96,8 +96,6 @@ class Members:
     def __init__(self, state: NodeState) -> None:
         self._state = state
         self._members: dict[Key, Member] = {}
-        self.heard_at: float | None = None
-        """When a peer itself was last heard (s, this node's clock); None: none since this start."""
         self.views: dict[tuple[object, int], Any] = {}
         """What the table shows, as far as somebody asked since its last change (`_kept`)."""
 
@@ -112,7 +110,6 @@ class Members:
         Raises RemoteProtocolError if the table is full.
         """
         self.views.clear()
-        self.heard_at = now if live else self.heard_at
         member = self._members.get(announce.key)
         if member is None:
             if len(self._members) >= MAX_MEMBERS_KNOWN:
