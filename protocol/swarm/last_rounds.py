@@ -192,7 +192,7 @@ class Closing:
         """
         settings = self._settings
         self.until = self._soon = now + max(LINGER_S, others_need_s + PATIENCE_S)
-        if settings.timeouts.is_endless and settings.task.is_last(self._state.base):
+        if settings.timeouts.is_endless and self._state.is_last(self._state.base, settings):
             self.until = max(self._soon, now + AWAY_S)
             is_back = self._discovery.joining and key_of(settings.endpoint) is not None
             self._gives_to = set() if is_back else None
