@@ -151,9 +151,7 @@ def test_projected_cells_are_the_nearest_that_are_consistent(total):
     assert projected(values, -1.0).tolist() == [0.0] * 12
 
 
-@pytest.mark.parametrize(
-    ("honest", "words"), [(0, "one of your rows"), (2, "at least 2 of them are honest")]
-)
+@pytest.mark.parametrize(("honest", "words"), [(0, "one of your rows"), (2, "at least 2 of them are honest")])
 def test_a_node_charges_the_release_and_says_who_must_be_honest(honest, words):
     mechanism = JointNoise(CountNoise(4.0, 1, honest), Guarantee(ONE_RECORD, 1.0, 1e-5, 1.0, honest=honest))
     assert mechanism.per_offer == (Gaussian(4.0),)
