@@ -317,9 +317,7 @@ def _agreement_cases(promise: Promise, epsilon: float) -> list[Case]:
     task = load_task(str(_write_task("--privacy=dp-sgd", "--agree")), promise.sound.settings)
     schema = task.data.schema
     assert schema is not None
-    mechanism = record_sums(
-        epsilon, DELTA, releases=1, record_norm=norm(schema), records=task.agreement.records
-    )
+    mechanism = record_sums(epsilon, DELTA, releases=1, record_norm=norm(schema))
     words = SystemWords(np.random.default_rng(1).bytes)
     released = "all counts and sums of an agreement, once"
 

@@ -120,6 +120,9 @@ def test_without_one_of_them_the_job_stops_and_says_who_and_goes_on_once_it_is_b
     box.start_all()
     to_one_model(box)
     has_all(box, members, range(5))
+    others[0].start()
+    box.run_to_the_end()
+    assert others[0].status == 0, "a node that comes back knows that the job is over"
 
 
 def test_a_base_that_names_others_than_its_makers_is_not_built_on(job, monkeypatch) -> None:

@@ -25,7 +25,7 @@ def test_without_noise_the_totals_are_exact():
 
 
 def test_each_attempt_has_noise_of_its_own_and_costs_a_release():
-    noise = record_sums(1.0, 1e-6, 1, 1.0, 100)
+    noise = record_sums(1.0, 1e-6, 1, 1.0)
     members = [Survey(np.zeros(400, np.int64), noise.unit, noise, SystemWords()) for _ in range(3)]
     assert members[0].cost(0) == noise.per_training
     one, other = totals(members), totals(members)
