@@ -115,6 +115,7 @@ KEYS = {
     "statistics.survival": "Curves and Cox models, each `{ time, event, grid, by, cox }`.",
     "statistics.least_rows": "A member with fewer rows takes no part.",
     "statistics.share": "The share of `privacy.epsilon` and `privacy.delta` that a noised table one costs.",
+    "statistics.tries": "With noise: how often a sum may be tried; the share covers all of them.",
     "statistics.records": "With noise: the most rows of all members together.",
 }
 REASONS = {

@@ -30,7 +30,7 @@ def noised_results(counts: PrivateCounts, base: Floats, epsilon: float, delta: f
     std = float(np.median([counts.cell_std(column, members) for column in counts.columns]))
     return Results(
         members=members,
-        privacy=Privacy(epsilon, delta, counts.noise.honest, std),
+        privacy=Privacy(epsilon, delta, counts.release.noise.honest, std),
         table_one=noised_table_one(counts, counts.noised(words), members),
         tables=(),
         correlations=(),

@@ -115,10 +115,9 @@ def _private(task: Task, asked: Plan) -> tuple[PrivateCounts, JointNoise]:
                 "privacy.mechanism = 'none' at all members"
             )
     epsilon, delta = section.share * privacy.epsilon, section.share * privacy.delta
-    noise = count_noise(CountPlan(1.0, 1), epsilon, delta, privacy.honest or 0)
-    counts = PrivateCounts(asked.columns, asked.table_one.by, noise, section.records, MAX_MEMBERS)
+    noise = count_noise(CountPlan(1.0, section.tries), epsilon, delta, privacy.honest or 0)
     try:
-        counts.release.event  # noqa: B018 - a release that does not fit is refused when it is made
+        counts = PrivateCounts.of(asked.columns, asked.table_one.by, noise, section.records, MAX_MEMBERS)
     except ValueError as error:
         raise ConfigError(f"statistics: {error}") from None
     return counts, JointNoise(noise, Guarantee(ONE_RECORD, epsilon, delta, epsilon, honest=privacy.honest))

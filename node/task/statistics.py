@@ -52,7 +52,8 @@ class StatisticsSection:
     """Table one by the groups of `by`, cross tables, models and survival.
 
     `least_rows`: a member with fewer rows takes no part. With privacy: `share` is the part of privacy.epsilon
-    and privacy.delta that table one may spend, and `records` the most rows of all members together.
+    and privacy.delta that table one may spend, in at most so many `tries`, and `records` the most rows of all
+    members together.
     """
 
     by: str | None = key(_column, None)
@@ -62,6 +63,7 @@ class StatisticsSection:
     least_rows: int = key(whole(20, 1_000_000), 20)
     share: float = key(real(at_least=0.001, at_most=1.0), 0.1)
     records: int = key(whole(1, 50_000_000), 1_000_000)
+    tries: int = key(whole(1, 10), 2)
 
 
 def read_statistics(table: object) -> StatisticsSection:

@@ -26,7 +26,7 @@ TABLE = {
 
 
 def counts(by=BY, multiplier=4.0):
-    return PrivateCounts(COLUMNS, by, CountNoise(multiplier, 1, 1), 100_000, 3)
+    return PrivateCounts.of(COLUMNS, by, CountNoise(multiplier, 1, 1), 100_000, 3)
 
 
 def run(of):
