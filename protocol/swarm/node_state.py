@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, Scheme
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, Scheme, Tolerance
 from protocol.aggregation.participant import SessionTimeouts
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.node_key import NodeKey
@@ -30,25 +30,24 @@ _PEERS_OF_MASKED = 3
 class SharedTask:
     """What all members of a swarm share: the `name` of their task, and what they do for it.
 
-    `parameters`: the canonical text of all that must be the same. `sums`: how many agreed sums the run has.
+    `parameters`: the canonical text of all that must be the same.
     """
 
     name: str
     parameters: str
     min_participants: int
     sums: int
+    """The most sums of the run: a base may end it before (`NodeState.last`)."""
     by_steps: bool = False
     """Whether each sum is one step from the base for which its offers were made; else sums are of updates."""
     run_steps: int = 1
     """The most steps that a group takes at once: those of a round, where each sum is one step."""
     leave_out: int = 0
     """For how many sums a member is left out first, if sums fail for want of its messages; 0: never."""
+    cohort: bool = False
+    """Whether all sums of the run have the members of the first: two totals then never tell one member's."""
     budget: str = ""
     """What charges are counted for, with a member's key; empty if nothing is ever charged."""
-
-    def is_last(self, base: Base) -> bool:
-        """Whether the run is over with this base: as many sums as it has led there."""
-        return base.generation >= self.sums
 
     @cached_property
     def parameters_hash(self) -> bytes:
@@ -84,18 +83,33 @@ class Aggregation:
     shares: ShareSettings
     masked: MaskedSettings | None
     offered: int | None = None
-    """The length of an offer and of a sum; None: that of a base."""
+    """The length of the longest offer, and of its sum; None: that of a base."""
+    words: Callable[[int], int] | None = None
+    """The length of offers on a base of a generation, and of their sum; None: all are as long.
+
+    It is the same function at all members. Each offer is then made for one base.
+    """
 
     @property
-    def summed(self) -> int:
-        """The length of offers and of sums."""
+    def longest(self) -> int:
+        """The length of the longest sum."""
         return self.dimension if self.offered is None else self.offered
 
-    def scheme(self, members: int) -> Scheme | None:
-        """How a group of this size sums with masks; None if it sums shares."""
+    def summed(self, generation: int) -> int:
+        """The length of offers on a base of this generation, and of their sum."""
+        return self.longest if self.words is None else self.words(generation)
+
+    def tolerance(self, members: int) -> Tolerance | None:
+        """What a group of this size tolerates if it sums with masks; None if it sums shares."""
         if self.masked is None or members < LEAST_MEMBERS:
             return None
-        return self.masked.scheme(self.summed, members)
+        return self.masked.tolerance(members)
+
+    def scheme(self, members: int, generation: int) -> Scheme | None:
+        """How a group of this size on a base of this generation sums with masks; None: it sums shares."""
+        if self.masked is None or members < LEAST_MEMBERS:
+            return None
+        return self.masked.scheme(self.summed(generation), members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +160,7 @@ class Settings:
         session, seeds = self.timeouts.session, self.contacts.seeds
         peers = 1 + len(seeds) if seeds else MAX_MEMBERS
         members = _PEERS_OF_MASKED if self.aggregation.masked else peers
-        takes_s = transfer_s(additive_bytes(self.aggregation.summed, members), session.least_rate)
+        takes_s = transfer_s(additive_bytes(self.aggregation.longest, members), session.least_rate)
         return max(session.shares_s, session.sums_s) + takes_s
 
     def may_be_at(self, key: Key, endpoint: str) -> bool:
@@ -184,6 +198,8 @@ class NodeState:
     `banned`: with each key the signed records that prove why, as `signing.evidence` writes them.
 
     `charged`: what its ledger on disk has charged. `counts`: what others have charged, as they signed it.
+
+    `last`: the generation of the run's last base, once this node has it; None: it knows only the most sums.
     """
 
     round: int
@@ -199,10 +215,24 @@ class NodeState:
     run: Sid = NO_SID
     charged: ChargeCount = field(default_factory=ChargeCount)
     counts: dict[Key, Charged] = field(default_factory=dict)
+    last: int | None = None
+
+    def is_last(self, base: Base, settings: Settings) -> bool:
+        """Whether the run is over with this base, as far as this node knows."""
+        return base.generation >= (settings.task.sums if self.last is None else self.last)
 
     def electorate(self, settings: Settings) -> Electorate | None:
         """The electorate of this node's base; None if a tracker names it."""
         return settings.quorum.electorate if self.line.electors is None else self.line.electors
+
+    def cohort(self, settings: Settings) -> frozenset[Key]:
+        """The members of every further sum; empty before the first one, or if members may come and go."""
+        electors = self.line.electors
+        return frozenset() if electors is None or not settings.task.cohort else frozenset(electors.members)
+
+    def least(self, settings: Settings) -> int:
+        """The fewest members of the next sum."""
+        return len(self.cohort(settings)) or settings.task.min_participants
 
     def ballot(self, group: Group, settings: Settings) -> Ballot | None:
         """How a group on this node's base counts votes; None if it cannot make a strong base."""
@@ -220,7 +250,7 @@ class NodeState:
             endpoint=settings.endpoint,
             task=settings.task.name,
             parameters=settings.task.parameters_hash,
-            min_participants=settings.task.min_participants,
+            min_participants=self.least(settings),
             instance=settings.instance,
             epoch=self.epoch,
             counter=self.counter,
