@@ -39,11 +39,15 @@ class Cut:
 
     def count(self, values: Singles) -> Counts:
         """Returns this member's counts (PIECES,) of `values` (n,)."""
-        found = self.places[np.searchsorted(self.borders[1:-1], values, side="right")]
+        found = self.find(values)
         return np.bincount(found[found >= 0], minlength=PIECES)
 
+    def find(self, values: Singles) -> Counts:
+        """Returns the places (n,) of the counts to which `values` (n,) add."""
+        return self.places[np.searchsorted(self.borders[1:-1], values, side="right")]
+
     def grid(self, counts: Counts) -> Grid:
-        """Returns the grid with all members' counts (PIECES,)."""
+        """Returns the grid with the counts of all members."""
         return Grid(self.borders, np.where(self.places < 0, self.rows, counts[self.places]))
 
 
@@ -54,10 +58,10 @@ class Grid:
     borders: Singles
     rows: Counts
 
-    def cut(self, most: int) -> Cut:
-        """Returns the pieces of the next sum, for at most `most` cells."""
-        heavy = self.rows > share_of_rest(self.rows, most)[1] / 2
-        times = np.where(heavy, PIECES // max(1, int(heavy.sum())), 1)
+    def cut(self, most: int, pieces: int = PIECES, least_rows: int = 0) -> Cut:
+        """Returns so many pieces for the next sum, for at most `most` cells of `least_rows`."""
+        heavy = self.rows > max(least_rows, share_of_rest(self.rows, most)[1] / 2)
+        times = np.where(heavy, pieces // max(1, int(heavy.sum())), 1)
         inside = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
         low, high = (
             np.repeat(ends.astype(np.float64), times) for ends in (self.borders[:-1], self.borders[1:])
@@ -99,7 +103,7 @@ def edges_of(grid: Grid, most: int, least_rows: int) -> tuple[Singles, Counts]:
     rows, low, high = grid.rows[there], grid.borders[:-1][there], grid.borders[1:][there]
     if not len(rows):
         return np.zeros(0, np.float32), np.zeros(1, np.int64)
-    cells = [[place] for place in range(len(rows))] if len(rows) <= most else _even(rows, most)
+    cells = [[place] for place in range(len(rows))] if len(rows) <= most else _even(rows, most, least_rows)
     totals = [int(rows[cell].sum()) for cell in cells]
     while len(cells) > most or (len(cells) > 1 and min(totals) < least_rows):
         small = totals.index(min(totals))
@@ -112,13 +116,14 @@ def edges_of(grid: Grid, most: int, least_rows: int) -> tuple[Singles, Counts]:
     return middle.astype(np.float32), np.array(totals, np.int64)
 
 
-def _even(rows: Counts, most: int) -> list[list[int]]:
+def _even(rows: Counts, most: int, least_rows: int) -> list[list[int]]:
     """Returns the pieces of each cell: a heavy one alone, others until they are nearest to their share."""
     heavy, share = share_of_rest(rows, most)
     cells: list[list[int]] = [[]]
     held = 0
     for place, count in enumerate(rows.tolist()):
-        if cells[-1] and (heavy[place] or heavy[place - 1] or held + count / 2 > share):
+        is_full = heavy[place] or (place and heavy[place - 1]) or held + count / 2 > share
+        if is_full and held >= least_rows and cells[-1]:
             cells.append([])
             held = 0
         cells[-1].append(place)
