@@ -111,6 +111,10 @@ class Cells(nn.Module):
         """What a row has in each of its cells."""
         return 1 / math.sqrt(len(self.columns) + 1)
 
+    def number_edges(self) -> tuple[tuple[float, ...], ...]:
+        """Returns the edges of each column of numbers, without those that no value reaches."""
+        return tuple(tuple(row[row < _BEYOND].tolist()) for row in self.edges)
+
     def places(self, rows: torch.Tensor) -> torch.Tensor:
         """Returns the places (n, columns) int64 of the cells of encoded rows (n, features)."""
         if rows.shape[1:] != (self._features,):
