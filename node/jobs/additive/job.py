@@ -166,8 +166,10 @@ class AdditiveJob:
         return Table.of(self._layout, counts)
 
     def model(self, base: Floats) -> Additive:
-        """Returns the model of a base after all counts."""
+        """Returns the model of a base: before all counts are there, nothing adds to a score."""
         plan = self._plan
+        if not self._layout.has_fits(base):
+            return Additive(plan.columns, plan.outputs, plan.cells, (), plan.outputs > 1)
         table, fits = self._known(base)
         found = Additive(plan.columns, plan.outputs, plan.cells, table.edges, plan.outputs > 1)
         values, errors = (

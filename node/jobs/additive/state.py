@@ -129,6 +129,10 @@ class Layout:
     def _read(counts: bytes) -> Counts:
         return limbs.counts_of(np.frombuffer(counts, np.float32))
 
+    def has_fits(self, base: Floats) -> bool:
+        """Whether a base is after all counts."""
+        return bool(base[self._counts + 1 :].any())
+
     def steps(self, base: Floats) -> int:
         """Returns the number of Newton sums that a base has seen."""
         return int(base[self._counts])
