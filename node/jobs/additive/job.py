@@ -28,6 +28,7 @@ from node.jobs.additive.cells import ROWS_A_COEFFICIENT, Counts
 from node.jobs.additive.newton import CodedRows, of_classes, of_numbers
 from node.jobs.additive.smoothing import Fit
 from node.jobs.additive.state import UNIT, Layout, Plan, Table
+from node.jobs.exact_arithmetic import Doubles
 from node.jobs.job import Contributed, Words
 from node.models.additive import Additive, CellColumn, Cells
 from node.storage.vector_files import Floats
@@ -117,8 +118,7 @@ class AdditiveJob:
 
     def _coded_rows(self, table: Table) -> CodedRows:
         places = Cells(self._plan.columns, self._plan.cells, table.edges).places(self._x).numpy()
-        codes = [table.codes[places[:, column]] for column in range(places.shape[1])]
-        return CodedRows(codes, table.design.blocks, table.design.size)
+        return table.coded(places)
 
     def _newton(self, table: Table, fit: Fit, output: int) -> tuple[Words, float]:
         rows = self._coded(table)
@@ -157,6 +157,36 @@ class AdditiveJob:
             for fit, part in zip(fits, parts, strict=True)
         ]
         return layout.with_fits(base, layout.steps(base) + 1, found)
+
+    @property
+    def columns(self) -> tuple[CellColumn, ...]:
+        """The columns, with the places of their cells."""
+        return self._body.columns
+
+    @property
+    def size(self) -> int:
+        """The number of all cells."""
+        return self._body.size
+
+    @property
+    def count_sums(self) -> int:
+        """The number of sums of counts, after which Newton sums come."""
+        return self._layout.sums
+
+    def all_rows(self, base: Floats) -> int:
+        """Returns the rows of all members, from a base after all counts."""
+        return self._known(base)[0].all_rows
+
+    def scores(self, base: Floats, x: torch.Tensor) -> tuple[NDArray[np.int64], Doubles]:
+        """Returns the cells (n, columns) of encoded rows x (n, features), and their scores (outputs, n).
+
+        The base is one after all counts; cells are from 0 in each column.
+        """
+        table, fits = self._known(base)
+        places = Cells(self._plan.columns, self._plan.cells, table.edges).places(x).numpy()
+        rows = table.coded(places)
+        starts = np.array([column.start for column in self.columns])
+        return places - starts, np.stack([rows.scores(fit.coefficients) for fit in fits])
 
     def _known(self, base: Floats) -> tuple[Table, list[Fit]]:
         table = self._table(self._layout.counts(base))

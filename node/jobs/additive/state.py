@@ -11,6 +11,7 @@ import numpy as np
 
 from node.jobs import limbs
 from node.jobs.additive.cells import LEVELS, PIECES, SUMS, Counts, Grid, Singles, edges_of, grid_of
+from node.jobs.additive.newton import CodedRows
 from node.jobs.additive.smoothing import Design, Fit, NewtonSums
 from node.jobs.exact_arithmetic import Doubles, log, symmetric, total
 from node.jobs.job import Words
@@ -209,6 +210,11 @@ class Table:
         chosen = weights[1:] if plan.outputs == 1 else weights
         scores: list[float] = log(chosen / (total(weights) - chosen)).tolist()
         return scores
+
+    def coded(self, places: Counts) -> CodedRows:
+        """Returns rows by the places (n, columns) of their cells."""
+        codes = [self.codes[places[:, column]] for column in range(places.shape[1])]
+        return CodedRows(codes, self.design.blocks, self.design.size)
 
     def newton_sums(self, words: Words, unit: float) -> NewtonSums:
         """Returns an output's sums from its words; `unit`: that of X'WX."""
