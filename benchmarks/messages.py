@@ -36,7 +36,7 @@ from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Message, Sid
 from scenarios.simulator.network import Network
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import Aggregation, Plan
+from scenarios.simulator.plans import Plan, Summation
 
 SEED = 7
 LEAST_PEERS = 4
@@ -172,9 +172,7 @@ def records(peers: int, rounds: int) -> tuple[Record, ...]:
     """Run a swarm; return the record of the coordinator, then those of MEMBERS others."""
     network = NotedNetwork(
         Plan(
-            aggregation=Aggregation(
-                masked=MaskedSettings(4.0, None), dimension=DIMENSION, leave_out=LEAVE_OUT
-            ),
+            aggregation=Summation(masked=MaskedSettings(4.0, None), dimension=DIMENSION, leave_out=LEAVE_OUT),
             peers=peers,
             rounds=rounds,
         ),

@@ -1,13 +1,40 @@
 """One thread for each pytest that runs beside others: more would only wait for each other."""
 
+import gc
 import os
 import signal
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"  # numpy and torch read it when they are loaded
+
+# Processes that tests start, wherever they run, take their modules from this tree.
+os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
 
 # A node alone costs as much as its run: those that want one say so.
 os.environ.setdefault("MURMURATION_NODE_ALONE", "no")
 
 # A shell that starts the tests in the background makes them, and every command they start, deaf to Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Coverage traces only the tests in these folders and files, if make names some.
+_TRACED = tuple(os.environ.get("TRACED", "").split())
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if _TRACED and not item.nodeid.startswith(_TRACED):
+        item.add_marker("no_cover")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: the garbage collector need not look through it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -62,7 +62,8 @@ class InvitersEnd(Link):
 class MemoryRelay:
     """A relay. `seen`: all that passed through its rooms."""
 
-    def __init__(self) -> None:
+    def __init__(self, endpoint: str = ENDPOINT) -> None:
+        self.endpoint = endpoint
         self.lobby = Lobby(Licences(KEY, WORD), WORD, 0.0)
         self.inviters: set[InvitersEnd] = set()
         self.joiners: set[JoinersEnd] = set()
@@ -81,6 +82,17 @@ class MemoryRelay:
                 case Hang(Link() as link):
                     link.heard.put_nowait(None)
                     self.joiners -= {link}
+
+    def start_again(self, taken: dict[str, NodeKey]) -> None:
+        """It has forgotten all rooms, and some are another inviter's before the first one is back."""
+        self.cut_joiners()
+        self.cut_inviters()
+        self.lobby = Lobby(Licences(KEY, WORD), WORD, 0.0)
+        for room, key in taken.items():
+            link = InvitersEnd(self)
+            self.lobby.meet_inviter(link, key.public, "10.0.0.2")
+            asked = write_room_message(OpenRooms(WORD, b"", (room,), 0))
+            self.do(self.lobby.hear_inviter(link, asked, self.random(), 0.0))
 
     def cut_joiners(self) -> None:
         """Breaks the connections of all joiners."""
@@ -106,7 +118,7 @@ class MemoryRelay:
         answer = await link.hear()
         assert isinstance(answer, Rooms)
         try:
-            yield link, Relay(ENDPOINT, KEY.public, answer.licence), answer.digits
+            yield link, Relay(self.endpoint, KEY.public, answer.licence), answer.digits
         finally:
             self.inviters -= {link}
             self.do(self.lobby.lose_inviter(link))

@@ -163,7 +163,7 @@ def agreement_cases() -> list[Case]:
     A node's own code sums up the tables: so the audit would see a record that moves the sums farther than the
     norm for which the noise is.
     """
-    mechanism = record_sums(EPSILON, DELTA, releases=1, record_norm=norm(SCHEMA), records=100)
+    mechanism = record_sums(EPSILON, DELTA, releases=1, record_norm=norm(SCHEMA))
     for_one_sum = replace(mechanism, noise_multiplier=mechanism.noise_multiplier / norm(SCHEMA))
     sound = Case(
         mechanism="record-sums of node.agree",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -43,12 +44,13 @@ def step_cases() -> list[Case]:
 def private_gradients(rule: GradientRule, number: int) -> Release:
     """Return a release of `number` private gradients (n, number), with a canary (1) or without (0)."""
     canaries = Canaries(ABREAST)
-    gradient_of = PrivateGradient(
-        objective=canaries.objective, rule=rule, most_rows=ABREAST, expected_rows=1.0
-    )
+
+    @cache  # made when it runs first: it takes .2 s to choose how
+    def gradient_of() -> PrivateGradient:
+        return PrivateGradient(objective=canaries.objective, rule=rule, most_rows=ABREAST, expected_rows=1.0)
 
     def gradient(present: Present, words: Words) -> Array:
-        gradient_of(*canaries.batch(poisson_sample(present, rule.sampling_probability, words)), words)
+        gradient_of()(*canaries.batch(poisson_sample(present, rule.sampling_probability, words)), words)
         return np.asarray(torch.as_tensor(canaries.model.weight.grad)[0], dtype=np.float64)
 
     return release_abreast(gradient, number)
@@ -144,16 +146,16 @@ def decoded_sums(rule: SharedNoise, fault: Fault) -> Release:
     `fault`: the share of its noise that each member adds.
     """
     canaries = Canaries(ABREAST)
-    makers = {
-        share: SharedGradient(canaries.objective, faulty_rule(rule, share, 1.0), ABREAST)
-        for share in set(fault.shares)
-    }
-    members = [makers[share] for share in fault.shares]
     none = np.empty(0, dtype=np.int64)
 
+    @cache
+    def member(share: float) -> SharedGradient:
+        return SharedGradient(canaries.objective, faulty_rule(rule, share, 1.0), ABREAST)
+
     def step(present: Present, words: Words) -> Array:
+        members = [member(share) for share in fault.shares]
         batches = [canaries.batch(rows) for rows in (present, *(none for _ in members[1:]))]
-        offered = [member.offer(*batch, words)[0] for member, batch in zip(members, batches, strict=True)]
+        offered = [one.offer(*batch, words)[0] for one, batch in zip(members, batches, strict=True)]
         return rule.decode(ring_sum(offered))
 
     return release_abreast(step, rule.steps)

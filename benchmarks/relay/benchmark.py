@@ -5,10 +5,10 @@ Paces and memory are those of a machine that does nothing else.
 
     bulk      ten members, each sends to all others at once: CPU by carried byte
     small     the same in frames of 200 bytes: CPU by frame, those of credit included
-    strangers one member reads from another, at rest and while strangers flood the relay's port
     beside    one member reads from another, alone and beside a reader that is stuck
     peers     ten whole transports do rounds' traffic, by the relay and directly by turns: a member's CPU
     stuck     thirty members send to each other, and none reads: memory
+    strangers ten whole transports do rounds' traffic, at rest and while strangers flood the relay's port
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ from pathlib import Path
 from benchmarks.relay.members import Member, members
 from benchmarks.relay.peers import Traffic, member_cpu_s
 from benchmarks.relay.process import RelayProcess
-from benchmarks.relay.strangers import attacked
-from benchmarks.siege.attacker import Force
+from benchmarks.relay.strangers import FORCE, paces
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
-from node.net.tls import OFF, ON
 from protocol.relay.frames import PIECE_BYTES
 
 MEMBERS, STUCK, PARAMETERS = 10, 30, 1_000_000
 SMALL_BYTES = 200
-SMALL_WINDOW_BYTES = 100_000
+SMALL_WINDOW_BYTES = 200_000
 """Of small frames: their queue at the relay counts 512 bytes more for each."""
 MOST_S_PER_GB, MOST_US_PER_FRAME = 5.0, 50.0
 MOST_MEMBERS_CPU = 3.0
@@ -71,9 +69,8 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
 
 
 def _figures(plan: Plan) -> Iterator[Figure]:
-    for part in (*PARTS, _strangers):
-        tls = OFF if part is _strangers else ON
-        with tempfile.TemporaryDirectory() as folder, RelayProcess(Path(folder), tls) as relay:
+    for part in PARTS:
+        with tempfile.TemporaryDirectory() as folder, RelayProcess(Path(folder)) as relay:
             yield from part(relay, plan)
 
 
@@ -182,14 +179,12 @@ def _peers(relay: RelayProcess, plan: Plan) -> Iterator[Figure]:
 
 
 def _strangers(relay: RelayProcess, plan: Plan) -> Iterator[Figure]:
-    rest, siege, force = [], [], Force()
-    for _ in range(plan.repeats):
-        rest.append(asyncio.run(_pace(relay, plan, is_beside=False)))
-        with attacked(relay.endpoint, force):
-            siege.append(asyncio.run(_pace(relay, plan, is_beside=False)))
-    shares = [flooded / free for free, flooded in zip(rest, siege, strict=True)]
-    note = f"{min(siege):.0f} to {max(siege):.0f} MB/s under siege"
-    case = f"{force.connections} strangers"
+    traffic = Traffic(MEMBERS, PARAMETERS, max(1, plan.rounds // 2))
+    found = [asyncio.run(paces(relay, traffic)) for _ in range(plan.repeats)]
+    shares = [siege / rest for rest, siege in found]
+    rounds = ", ".join(f"{rest:.2f} and {siege:.2f}" for rest, siege in found)
+    note = f"{rounds} rounds/s at rest and under siege"
+    case = f"{FORCE.connections} strangers"
     yield figure("relay", case, "pace, siege / rest", "", shares, None, note, LEAST_PACE_IN_SIEGE)
 
 
@@ -199,6 +194,7 @@ PARTS: tuple[Callable[[RelayProcess, Plan], Iterator[Figure]], ...] = (
     _beside,
     _peers,
     _stuck,
+    _strangers,
 )
-"""What is measured, each with a relay of its own, under TLS; `_strangers` without, as they speak none."""
+"""What is measured, each with a relay of its own."""
 RELAY = Benchmark(add_options, run)

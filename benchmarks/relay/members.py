@@ -1,4 +1,4 @@
-"""Members of a relay that send and receive as relayed streams do: windows of 1 MiB, credit each 64 KiB."""
+"""Members of a relay that send and receive as relayed streams do: windows of 1 MiB, credit at their steps."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from protocol.relay.admission import (
     write_admission,
 )
 from protocol.relay.frames import MAX_FRAME_BYTES, Frame, FrameKind, read_frame
+from protocol.relay.stream import BOUNDS
 from protocol.wire import handshake
 from protocol.wire.ids import Key
 
-WINDOW_BYTES, CREDIT_BYTES = 1 << 20, 64 * 1024
 _SWARM = bytes(32)
 
 
@@ -54,7 +54,7 @@ class Member:
 
     async def _take(self, frame: Frame) -> None:
         self._received[frame.key] += len(frame.data)
-        if self._received[frame.key] - self._credited[frame.key] >= CREDIT_BYTES:
+        if self._received[frame.key] - self._credited[frame.key] >= BOUNDS.credit:
             self._credited[frame.key] = self._received[frame.key]
             await self.send(Frame(frame.key, FrameKind.CREDIT, 1, self._credited[frame.key]))
 
@@ -63,10 +63,10 @@ class Member:
         self.frames_sent += 1
         await self._ws.send_bytes(b"".join(frame.parts))
 
-    async def stream(self, to: Key, piece: memoryview, count: int, window: int = WINDOW_BYTES) -> None:
+    async def stream(self, to: Key, piece: memoryview, count: int, window: int = BOUNDS.window) -> None:
         """Sends a piece `count` times, never more than `window` bytes ahead of the reader; waits for the end.
 
-        The last 64 KiB may be unread: the reader gives no credit for less.
+        The last step may be unread: the reader gives no credit for less.
         """
         offset = self._consumed[to]
         end = offset + count * len(piece)
@@ -74,7 +74,7 @@ class Member:
             await self._until(to, offset + len(piece) - window)
             await self.send(Frame(to, FrameKind.DATA, 1, offset, piece))
             offset += len(piece)
-        await self._until(to, end - CREDIT_BYTES + 1)
+        await self._until(to, end - BOUNDS.credit + 1)
 
     async def push(self, to: Key, piece: memoryview, count: int) -> None:
         """Sends a piece `count` times, whatever the reader does."""

@@ -95,27 +95,28 @@ def member_cpu_s(traffic: Traffic, relay: RelayProcess | None) -> float:
 
 
 async def _member_cpu_s(traffic: Traffic, relay: RelayProcess | None) -> float:
-    async with _peers(traffic.members, relay) as peers:
-        await _round(peers, traffic, 1)  # opens the links
+    async with peers(traffic.members, relay) as swarm:
+        await play_round(swarm, traffic, 1)  # opens the links
         begun_s = time.process_time()
         for number in range(traffic.rounds):
-            await _round(peers, traffic, number + 2)
+            await play_round(swarm, traffic, number + 2)
         return (time.process_time() - begun_s) / traffic.rounds / traffic.members
 
 
-async def _round(peers: list[Peer], traffic: Traffic, number: int) -> None:
+async def play_round(swarm: list[Peer], traffic: Traffic, number: int) -> None:
+    """Each sends all others what it sends in the round of this number, counted from 1; ends with the last."""
     bulk, small = traffic.bulk, traffic.small
-    for one in peers:
-        for other in peers:
+    for one in swarm:
+        for other in swarm:
             if other is not one:
                 one.transport.send(other.endpoint, bulk, bulk=True)
                 one.transport.send(other.endpoint, small)
-    each = (len(bulk) + len(small)) * (len(peers) - 1)
-    await asyncio.gather(*(peer.until(number * each) for peer in peers))
+    each = (len(bulk) + len(small)) * (len(swarm) - 1)
+    await asyncio.gather(*(peer.until(number * each) for peer in swarm))
 
 
 @asynccontextmanager
-async def _peers(count: int, relay: RelayProcess | None) -> AsyncIterator[list[Peer]]:
+async def peers(count: int, relay: RelayProcess | None) -> AsyncIterator[list[Peer]]:
     """Yields so many started transports."""
     keys = [NodeKey(number.to_bytes(32, "big")) for number in range(1, count + 1)]
     async with AsyncExitStack() as stack:

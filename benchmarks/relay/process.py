@@ -10,6 +10,7 @@ from types import TracebackType
 
 from benchmarks.memory.residence import cpu_seconds, resident_bytes
 from benchmarks.started_nodes import ENVIRONMENT
+from node.net.tls import ON
 from node.relay.word_file import file_beside
 from node.storage.key_file import read_key
 from node.system.errors import UserError
@@ -23,11 +24,11 @@ _UNLIMITED = ("--relay-rate", "10000", "--relay-day", "1000000")
 
 
 class RelayProcess:
-    """A relay on loopback, in an empty `folder`, while the context is entered."""
+    """A relay on loopback with TLS, in an empty `folder`, while the context is entered."""
 
-    def __init__(self, folder: Path, tls: str) -> None:
+    def __init__(self, folder: Path) -> None:
         key_file = folder / "tracker.key"
-        command = (sys.executable, "-m", "node.tracker", "--relay", "--listen", "127.0.0.1:0", "--tls", tls)
+        command = (sys.executable, "-m", "node.tracker", "--relay", "--listen", "127.0.0.1:0", "--tls", ON)
         self._process = subprocess.Popen(
             (*command, "--key", str(key_file), *_UNLIMITED),
             stdout=subprocess.PIPE,

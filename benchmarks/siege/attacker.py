@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import os
+import ssl
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -97,7 +98,8 @@ class Connection(asyncio.Protocol):
 class Attack:
     """An attack on one endpoint, with all its connections."""
 
-    def __init__(self, endpoint: str, force: Force, seconds: float) -> None:
+    def __init__(self, endpoint: str, force: Force, seconds: float, context: ssl.SSLContext | None) -> None:
+        self._context = context
         self._host, self._port = split_endpoint(endpoint)
         self._force = force
         self._until_s = asyncio.get_running_loop().time() + seconds
@@ -140,7 +142,10 @@ class Attack:
         async with self._opening:
             try:
                 _, held = await loop.create_connection(
-                    lambda: Connection(_GREETINGS[kind], _DROPS.get(kind, b"")), self._host, self._port
+                    lambda: Connection(_GREETINGS[kind], _DROPS.get(kind, b"")),
+                    self._host,
+                    self._port,
+                    ssl=self._context,
                 )
             except OSError:
                 self.counts["not opened"] += 1
@@ -158,9 +163,9 @@ class Attack:
                 held.drip()
 
 
-async def attack(endpoint: str, force: Force, seconds: float) -> None:
-    """Attack an endpoint for `seconds`; print the counts."""
-    here = Attack(endpoint, force, min(seconds, MOST_SECONDS))
+async def attack(endpoint: str, force: Force, seconds: float, context: ssl.SSLContext | None) -> None:
+    """Attack an endpoint for `seconds`, by TLS if there is a context; print the counts."""
+    here = Attack(endpoint, force, min(seconds, MOST_SECONDS), context)
     running = asyncio.create_task(here.run())
     opened = asyncio.create_task(here.all_opened.wait())
     await asyncio.wait((running, opened), return_when=asyncio.FIRST_COMPLETED)
@@ -170,11 +175,19 @@ async def attack(endpoint: str, force: Force, seconds: float) -> None:
     print(json.dumps({"ended": dict(here.counts)}), flush=True)
 
 
+def _any_certificate() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 def main() -> None:
     """Run the attack that the command line describes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.siege.attacker", description=__doc__)
     parser.add_argument("--endpoint", required=True)
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--tls", action="store_true", help="speak TLS, and accept any certificate")
     for kind, count in asdict(Force()).items():
         parser.add_argument(f"--{kind}", type=int, default=count)
     asked = parser.parse_args()
@@ -183,7 +196,7 @@ def main() -> None:
     force = Force(asked.bodies, asked.idle, asked.websockets, asked.heads)
     os.nice(NICENESS)
     raise_descriptors(force.connections + AT_ONCE + 256)
-    asyncio.run(attack(asked.endpoint, force, asked.seconds))
+    asyncio.run(attack(asked.endpoint, force, asked.seconds, _any_certificate() if asked.tls else None))
 
 
 if __name__ == "__main__":

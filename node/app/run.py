@@ -249,6 +249,7 @@ def prepared_on(
     trainer, steps = learning.trainer, task.step_plan
     rounds = options.rounds or task.train.rounds
     sums = rounds if steps is None else last_step(steps, options.rounds)
+    report_every = None if steps is None else steps.report_every
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
@@ -281,6 +282,7 @@ def prepared_on(
             rounds=rounds,
             sums=sums,
             tries=sums,
+            report_every=report_every,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
         ),
@@ -346,6 +348,7 @@ def _settings(
             by_steps=plan.report_every is not None,
             run_steps=plan.report_every or 1,
             leave_out=section.leave_out_rounds * (plan.report_every or 1),
+            cohort=plan.cohort,
             budget="" if learning.mechanism.guarantee is None else learning.spends_for,
         ),
         contacts=Contacts(
@@ -357,19 +360,22 @@ def _settings(
         aggregation=Aggregation(
             dimension=dimension,
             shares=ShareSettings(section.shares, learning.bound, section.max_share_value),
-            masked=masked_settings(section, learning.bound, options.task.privacy.honest),
+            masked=masked_settings(
+                section, learning.bound, options.task.privacy.honest, all_or_none=learning.job is not None
+            ),
             offered=learning.offered,
+            words=None if learning.job is None else learning.job.words,
         ),
         timeouts=Timeouts(
             group_s=section.group_timeout_s,
             session=SessionTimeouts(section.shares_timeout_s, section.sums_timeout_s, section.least_rate),
             wait_s=options.wait_s,
-            wait_each_s=options.wait_s if isinf(options.wait_s) else 0.0,
+            wait_each_s=options.wait_s if plan.cohort or isinf(options.wait_s) else 0.0,
         ),
         quorum=QuorumRules(
             electorate=_first_electorate(options, endpoint),
             liars=liars_of(section),
-            weak=section.weak,
+            weak=section.weak and not plan.cohort,
             amnesty_s=section.amnesty_s,
         ),
     )
@@ -575,7 +581,10 @@ async def _live(
     tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
     settings = _settings(prepared, key, endpoint, state.dimension, _pins(options, tracker))
     state.begin_epoch()  # before the node announces anything
-    node = Node(settings, state.node_state, state.past, prepared.system.entropy(32))
+    there = state.node_state
+    if learning.job is not None and learning.job.is_over(state.base_vector):
+        there.last = state.base.generation
+    node = Node(settings, there, state.past, prepared.system.entropy(32))
     folder = prepared.folder(out)
     if learning.trainer.own_names:
         learning.trainer.resume(folder.private())
@@ -630,4 +639,5 @@ async def _live(
         must_aggregate=options.require_aggregation,
         absent=peer.inspector.absent,
         other_versions=peer.other_versions,
+        by_list=options.swarm is not None,
     )

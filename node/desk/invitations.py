@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Habits:
-    """What the inviter typed last, for the next time: a relay with its word, and the own name."""
+    """What the inviter typed last, for the next time: relays with their words, and the own name."""
 
     relay: str = ""
     me: str = ""
@@ -38,7 +38,7 @@ def kept_habits(folder: Folder) -> Habits:
 
 
 def invite_line(folder: Folder, form: Form) -> CommandLine:
-    """Invites people, each by a code; keeps relay and own name for the next time. Raises ConfigError."""
+    """Invites people, each by a code; keeps relays and own name for the next time. Raises ConfigError."""
     task = folder.inside(form.text("task"), "task")
     data = folder.inside(form.text("data"), "data")
     habits = Habits(form.text("relay"), form.text("me"))
@@ -47,7 +47,8 @@ def invite_line(folder: Folder, form: Form) -> CommandLine:
         raise ConfigError("nobody is named; allowed: the names of the others, one on each line")
     words = [
         path_word(task),
-        *(("--data", str(data)), ("--me", habits.me), ("--relay", habits.relay)),
+        *(("--data", str(data)), ("--me", habits.me)),
+        *(("--relay", each) for each in habits.relay.split() or [""]),
         *(plain_word(name, "the name") for name in names),
     ]
     name = task_of(str(task), task_text(folder.path / task)).task.name
@@ -65,7 +66,8 @@ def join_line(folder: Folder, form: Form) -> CommandLine:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     words = [plain_word(str(code), "the code"), ("--data", str(data))]
-    return CommandLine("join", words, room=code.room)
+    switches = ("--allow-code",) if form.flag("allow-code") else ()
+    return CommandLine("join", words, switches, room=code.room)
 
 
 def start_line(folder: Folder, form: Form) -> CommandLine:

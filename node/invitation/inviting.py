@@ -17,6 +17,7 @@ from node.invitation.kept import Inviting, Own, keep_inviting, new_file_in
 from node.invitation.rooms import InvitersRooms
 from node.invitation.swarm_file import TASK, Swarm, write_swarm
 from node.system.errors import ConfigError
+from node.system.pauses import Pauses
 from node.system.system import SYSTEM, System
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
@@ -29,7 +30,6 @@ from protocol.invitation.words import Code, new_secret
 from protocol.relay.admission import Relay
 from protocol.relay.room_messages import CloseRoom, Dismiss, Knocked, Left, OpenRooms, Proved, Said, ToInviter
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 _PROVED = frozenset((News.INVITED, News.BACK))
 Served = AbstractAsyncContextManager[tuple[InvitersRooms, Relay, tuple[str, ...]]]
 Dial = Callable[[OpenRooms], Served]
@@ -46,6 +46,9 @@ class Watcher(Protocol):
     def trouble(self, text: str) -> None:
         """The relay cannot be reached; it is tried again."""
 
+    def lost(self, name: str, code: Code | None) -> None:
+        """Another inviter has the room of a seat. `code`: the seat's new one; None: the list is closed."""
+
 
 def new_seats(names: tuple[str, ...], rooms: tuple[str, ...], now_s: int, system: System) -> tuple[Seat, ...]:
     """A seat with a new code for each name, good for a day."""
@@ -55,12 +58,20 @@ def new_seats(names: tuple[str, ...], rooms: tuple[str, ...], now_s: int, system
     )
 
 
-async def with_new_codes(state: Inviting, dial: Dial, now_s: int, system: System = SYSTEM) -> Inviting:
-    """The state with a new code for each free seat whose code is burnt or too old; asks the relay for rooms.
+def spent_seats(state: Inviting, now_s: int) -> tuple[Seat, ...]:
+    """The free seats whose code is burnt or too old."""
+    return tuple(
+        seat for seat in state.seats if not seat.is_taken and (not seat.tries or now_s >= seat.until)
+    )
+
+
+async def with_new_codes(
+    state: Inviting, over: tuple[Seat, ...], dial: Dial, now_s: int, system: System = SYSTEM
+) -> Inviting:
+    """The state with a new code in the place of each seat that is `over`; asks the relay for rooms.
 
     Raises ConnectionError or UserError.
     """
-    over = [seat for seat in state.seats if not seat.is_taken and (not seat.tries or now_s >= seat.until)]
     if not over:
         return state
     kept = tuple(seat.room for seat in state.seats if seat not in over)
@@ -89,6 +100,8 @@ class Reception:
         self._folder, self._key, self._watcher, self._system = folder, key, watcher, system
         self._hosts: dict[str, tuple[int, Host]] = {}
         self._rooms: InvitersRooms | None = None
+        self._lost: set[str] = set()
+        """Rooms that are another inviter's, of which the owner has heard."""
 
     @property
     def are_all_here(self) -> bool:
@@ -109,21 +122,23 @@ class Reception:
 
     async def serve(self, dial: Dial, pause: Pause = asyncio.sleep) -> None:
         """Serves the rooms until the reception is over; connects again whenever the connection breaks."""
-        wait_s = FIRST_PAUSE_S
+        pauses = Pauses()
         while not self.is_over:
             try:
-                async with dial(self._asked()) as (rooms, _, _):
-                    self._rooms, wait_s = rooms, FIRST_PAUSE_S
-                    while not self.is_over:
+                async with dial(self._asked()) as (rooms, _, digits):
+                    self._rooms = rooms
+                    pauses.reset()
+                    lost = self._note_lost(digits)
+                    while not lost and not self.is_over:
                         await self._turn(rooms, await rooms.hear())
+                await self._renew(lost, dial)
             except ConnectionError as error:
                 self._watcher.trouble(str(error))
             finally:
                 self._rooms = None
                 self._hosts.clear()
             if not self.is_over:
-                await pause(wait_s)
-                wait_s = min(2 * wait_s, LONGEST_PAUSE_S)
+                await pause(pauses.take())
 
     async def close_list(self) -> Roster:
         """Closes the list of those who are here: signs it, keeps it, sends it to all. Raises ConfigError."""
@@ -132,7 +147,7 @@ class Reception:
         members = [Member(own_name, self._key.public), *(Member(seat.name, seat.key) for seat in taken)]
         _refuse_equal_keys(members)
         nonce = self._system.entropy(NONCE_BYTES)
-        roster = close_list(self._key, members, state.task, (state.relay,), nonce)
+        roster = close_list(self._key, members, state.task, state.relays, nonce)
         self._keep(replace(state, roster=(roster,)))
         keep_list(self._folder, roster, state.task, state.own)
         for room, (visit, host) in list(self._hosts.items()):
@@ -141,6 +156,32 @@ class Reception:
             if not seat.is_taken and self._rooms is not None:
                 await self._rooms.say(CloseRoom(seat.room))
         return roster
+
+    def _note_lost(self, digits: tuple[str, ...]) -> tuple[Seat, ...]:
+        """The seats that need a new code, as the relay did not give their rooms back.
+
+        A relay that starts again knows no room, so another inviter may have got the digits meanwhile. Once
+        the list is closed there are no new codes, and the owner only hears of it.
+        """
+        if not self.state.roster:
+            return tuple(seat for seat in self.state.seats if seat.room not in digits)
+        for seat in self.waited_for:
+            if seat.room not in (*digits, *self._lost):
+                self._lost.add(seat.room)
+                self._watcher.lost(seat.name, None)
+        return ()
+
+    async def _renew(self, lost: tuple[Seat, ...], dial: Dial) -> None:
+        """Makes new codes for seats whose rooms are lost; who had accepted there has to join again."""
+        if not lost:
+            return
+        renewed = await with_new_codes(self.state, lost, dial, int(self._system.clock.wall()), self._system)
+        if self.state.roster:
+            return  # it was closed meanwhile
+        self._keep(renewed)
+        for seat in renewed.seats:
+            if seat.name in {each.name for each in lost}:
+                self._watcher.lost(seat.name, code_of(renewed, seat))
 
     def _asked(self) -> OpenRooms:
         return OpenRooms("", self.state.relay.licence, tuple(seat.room for seat in self.state.seats), 0)
@@ -197,7 +238,7 @@ class Reception:
             you=seat.name,
             others=tuple(other.name for other in state.seats if other.name != seat.name),
             task=state.task,
-            relays=(state.relay,),
+            relays=state.relays,
             until=seat.until,
         )
 

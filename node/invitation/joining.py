@@ -13,10 +13,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from node.invitation.inviting import FIRST_PAUSE_S, LONGEST_PAUSE_S, Pause, keep_list
+from node.invitation.inviting import Pause, keep_list
 from node.invitation.kept import Joining, keep_joining
 from node.invitation.rooms import JoinersRoom, Shut
 from node.system.errors import UserError
+from node.system.pauses import Pauses
 from node.system.system import SYSTEM, System
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
@@ -87,15 +88,17 @@ class Visitor:
 
         The inviter is told what the owner answered, if it is there: nobody needs it any more.
         """
-        wait_s, tellings = FIRST_PAUSE_S, 0
+        pauses, tellings = Pauses(), 0
         while True:
+            is_inside = False
             if self.state.place.standing > Standing.ACCEPTED:
                 tellings += 1
                 if self._is_told or tellings > TELLINGS:
                     return self._list()
             try:
                 async with enter() as room:
-                    wait_s = FIRST_PAUSE_S
+                    is_inside = True
+                    pauses.reset()
                     await self._visit(room)
                     continue
             except Shut as shut:
@@ -104,16 +107,16 @@ class Visitor:
                 if shut.bar is Bar.NO_ROOM and self._joins is None:
                     raise
                 self._owner.trouble(str(shut))
-                wait_s = KNOCK_PAUSE_S
+                await pause(KNOCK_PAUSE_S)
+                continue
             except ConnectionError as error:
                 if self._joins is None:
                     raise UserError(f"{error}. The code is still good") from error
-                if self.state.place.standing <= Standing.ACCEPTED:
-                    self._owner.trouble(str(error))
+                if not is_inside and self.state.place.standing <= Standing.ACCEPTED:
+                    self._owner.trouble(str(error))  # else it may get in again at once
             except RemoteProtocolError as error:
                 raise UserError(f"the inviter's end breaks a rule: {error}; ask for a new code") from error
-            await pause(wait_s)
-            wait_s = min(2 * wait_s, LONGEST_PAUSE_S)
+            await pause(pauses.take())
 
     def _list(self) -> Roster:
         """The list, if the owner confirmed it; else raises NotJoined."""

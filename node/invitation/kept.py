@@ -19,7 +19,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.invitation.inviter import Seat
 from protocol.invitation.joiner import Place
 from protocol.invitation.messages import MAX_MESSAGE_BYTES, MAX_TASK_BYTES
-from protocol.invitation.roster import Name, Roster
+from protocol.invitation.roster import Name, Relays, Roster
 from protocol.relay.admission import Relay
 from protocol.wire.dialect import Dialect, Record
 from protocol.wire.fields import Most, Octets, Text
@@ -55,15 +55,23 @@ class Own:
 
 @dataclass(frozen=True)
 class Inviting:
-    """What an inviter keeps. `swarm`: the task's name; `roster`: the list, once it is closed."""
+    """What an inviter keeps. `swarm`: the task's name; `roster`: the list, once it is closed.
+
+    `relays`: in order of use; the rooms of all codes are at the first.
+    """
 
     swarm: Annotated[str, Text(80)]
     me: Name
     task: Annotated[bytes, Octets(1, MAX_TASK_BYTES)]
-    relay: Relay
+    relays: Relays
     seats: Annotated[tuple[Seat, ...], Most(MAX_MEMBERS)]
     own: Own
     roster: Annotated[tuple[Roster, ...], Most(1)] = ()
+
+    @property
+    def relay(self) -> Relay:
+        """Where the rooms are."""
+        return self.relays[0]
 
 
 @dataclass(frozen=True)

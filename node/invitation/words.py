@@ -8,7 +8,7 @@ from node.system.errors import counted
 from node.task.data_schema import TableSchema
 from node.task.sections import Task
 from protocol.invitation.roster import Member
-from protocol.invitation.words import key_words
+from protocol.invitation.words import Code, key_words
 from protocol.wire.ids import Key
 
 
@@ -36,6 +36,14 @@ def _privacy(task: Task) -> str:
         return terms
     are = "is" if privacy.honest == 1 else "are"
     return f"{terms}, if at least {counted(privacy.honest, 'other')} {are} honest"
+
+
+def lost_text(name: str, code: Code | None) -> str:
+    """That another inviter has the room of a member, and its new code; None: the list is closed."""
+    why = f"the relay has started again, and another inviter has the room of {name} now"
+    if code is None:
+        return f"{why}: it cannot get the list any more; learn without it, or invite all anew"
+    return f"{why}: its code is void. Its new one:  murmuration join {code}"
 
 
 def member_lines(members: Iterable[Member], remarks: dict[Key, str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from node.cli.command import command
 from node.cli.sigint import begun
 from node.invitation.terminal import Terminal
-from node.invite.options import InviteOptions
+from node.invite.options import InviteOptions, check_relays
 from node.system.errors import ConfigError, one_line
 from protocol.invitation.roster import same_name
 from protocol.wire.limits import MAX_MEMBERS
@@ -26,6 +26,7 @@ exit status: 0 the run is over, 1 failed at run time, 2 bad arguments, task or d
 
 def _run(options: InviteOptions) -> int:
     Terminal(options.yes).check()
+    check_relays(options.relays)
     if (twice := same_name((options.me, *options.names))) is not None:
         raise ConfigError(f'two members would be called "{twice}": give each a name of its own')
     if len(options.names) >= MAX_MEMBERS:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.cli.options import DEBUG, argument, option, reachable_path, switch
+from node.cli.options import DEBUG, argument, option, reachable_path, repeated, switch
 from node.system.errors import ConfigError, shown
 from node.task.sections import BLANK_PERSON
-from protocol.invitation.roster import LONGEST_NAME, is_name
+from protocol.invitation.roster import LONGEST_NAME, MOST_RELAYS, is_name
 from protocol.invitation.words import read_relay
 from protocol.relay.word import read_word
 
@@ -37,6 +37,15 @@ def relay_with_word(written: str, place: str) -> RelayWord:
     return RelayWord(endpoint, word)
 
 
+def check_relays(relays: tuple[RelayWord, ...]) -> None:
+    """Raises ConfigError for too many relays, or for one that is given twice."""
+    endpoints = [relay.endpoint for relay in relays]
+    if len(relays) > MOST_RELAYS:
+        raise ConfigError(f"{len(relays)} relays are given; allowed: at most {MOST_RELAYS}")
+    if twice := next((each for each in endpoints if endpoints.count(each) > 1), None):
+        raise ConfigError(f"--relay names {twice} twice; give each relay once")
+
+
 def name_of(written: str, place: str) -> str:
     """Reads the name of a member. Raises ConfigError."""
     if not is_name(written):
@@ -54,9 +63,11 @@ class InviteOptions:
     names: tuple[str, ...] = argument("the others, a name each", name_of, nargs="+", metavar="NAME")
     data: Path = option("your own rows, as for a node", reachable_path, required=True, metavar="PATH")
     me: str = option("your own name, as the others will read it", name_of, required=True, metavar="NAME")
-    relay: RelayWord = option(
-        "a relay and its word, as whoever runs it gave them to you: murmuration tracker --relay prints them",
+    relays: tuple[RelayWord, ...] = repeated(
+        "a relay and its word, as whoever runs it gave them to you: murmuration tracker --relay prints them. "
+        f"Up to {MOST_RELAYS}, in order of use: if one fails, the next one carries",
         relay_with_word,
+        name="relay",
         required=True,
         metavar="HOST#WORD",
     )

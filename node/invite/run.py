@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from node.check.checks import check_all
 from node.invitation.foreign import check_portable, marked_lines
-from node.invitation.inviting import new_seats
+from node.invitation.inviting import Served, new_seats
 from node.invitation.kept import Inviting, Own, keep_inviting, kept_inviting, read_limited
 from node.invitation.key import made_key
 from node.invitation.rooms import opened_rooms
 from node.invitation.swarm_file import SWARM
 from node.invitation.terminal import Terminal
-from node.invite.options import InviteOptions
+from node.invite.options import InviteOptions, RelayWord
 from node.options import NodeOptions
 from node.start.inviter_window import keep_open
 from node.start.learn import options_to_check
 from node.system.errors import ConfigError, UserError, counted, one_line
 from node.system.system import SYSTEM
+from protocol.crypto.node_key import NodeKey
 from protocol.invitation.messages import MAX_TASK_BYTES
+from protocol.invitation.roster import Relays
+from protocol.relay.admission import Relay
 from protocol.relay.room_messages import OpenRooms
 
 _MARKS_SHOWN = 12
+Dial = Callable[[RelayWord, OpenRooms], Served]
+"""Connects to a relay for the first time, and asks for rooms."""
 
 
 def invite(options: InviteOptions) -> int:
@@ -88,11 +95,35 @@ async def _begin(
     if not await terminal.ask(asked):
         return False
     key = made_key(folder)
-    asking = OpenRooms(options.relay.word, b"", (), len(options.names))
-    try:
-        async with opened_rooms(options.relay.endpoint, None, key, asking) as (_, relay, rooms):
-            seats = new_seats(options.names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
-    except ConnectionError as error:
-        raise UserError(str(error)) from error
-    keep_inviting(folder, Inviting(node.task.task.name, options.me, text, relay, seats, own))
+    relays, rooms = await licensed(options.relays, len(options.names), partial(_dial, key), terminal.say)
+    seats = new_seats(options.names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
+    keep_inviting(folder, Inviting(node.task.task.name, options.me, text, relays, seats, own))
     return True
+
+
+async def licensed(
+    relays: Sequence[RelayWord], count: int, dial: Dial, say: Callable[[str], None]
+) -> tuple[Relays, tuple[str, ...]]:
+    """The relays with their licences, without those that do not answer, and `count` rooms at the first.
+
+    Raises UserError if none answers, or one refuses its word.
+    """
+    found: list[Relay] = []
+    rooms: tuple[str, ...] = ()
+    missing: list[str] = []
+    for named in relays:
+        try:
+            async with dial(named, OpenRooms(named.word, b"", (), 0 if found else count)) as (_, relay, new):
+                found.append(relay)
+                rooms = rooms or new
+        except ConnectionError as error:
+            missing.append(str(error))
+    if not found:
+        raise UserError("; ".join(missing))
+    for why in missing:
+        say(f"warning: {why}; the swarm does without this relay")
+    return tuple(found), rooms
+
+
+def _dial(key: NodeKey, named: RelayWord, asked: OpenRooms) -> Served:
+    return opened_rooms(named.endpoint, None, key, asked)

@@ -21,7 +21,7 @@ from protocol.actions import Note, Notice
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
 _ODD = frozenset({Note.CLOCK, Note.EPOCH, Note.OTHER_VERSION})
-_OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM})
+_OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM, Note.STAYS})
 _EXPLAINED = frozenset(
     {
         *_UNWELCOME,
@@ -45,7 +45,7 @@ def log_notice(log: Log, notice: Notice, text: str, name: str = "") -> None:
     A notice about the swarm is logged as the event `KIND`.
     """
     if notice.kind in _OF_THE_SWARM:
-        (log.info if notice.kind is Note.QUORUM else log.warning)(str(notice.kind), text=text)
+        (log.info if notice.kind in (Note.QUORUM, Note.STAYS) else log.warning)(str(notice.kind), text=text)
         return
     say = log.warning if notice.kind in _UNWELCOME | _ODD else log.info
     about = {"why": text} if notice.kind in _EXPLAINED else {"key": notice.text}

@@ -208,6 +208,9 @@ def notice_text(notice: Notice, parameters: str, name: str = "") -> str:
         case Note.OTHER_SWARM:
             others = describe_lists(who, parameters, text)
             return others or f"{who} is in another swarm: {describe_difference(parameters, text)}"
+        case Note.STAYS:
+            whom = f"{who}, which lacks the last model" if who else "members that lack the last model"
+            return f"the run is over here; this node stays up to {text} min more for {whom}; Ctrl-C ends it"
         case _:
             return text
 

@@ -21,6 +21,7 @@ _WHOSE = {
 }
 _THEN = {
     Stage.NEVER: "nothing goes on without them (aggregation.weak = false)",
+    Stage.ENDLESS: "it waits for them as long as it takes (--wait forever), and no round is spent",
     Stage.WEAK: "until they are back, models are agreed without them",
     Stage.WILLING: "goes on without them as soon as the others here have waited as long",
     Stage.VERSIONS: (
@@ -28,6 +29,7 @@ _THEN = {
     ),
     Stage.SAID: "a model is made without them once all nodes of a group count them so",
 }
+_HAND_OVER = "; if they have ended their run, one of them starts again, and gives this node the last model"
 
 
 def waiting_text(found: Obstacle | None, nicknames: Nicknames, out: Path | None) -> str:
@@ -91,7 +93,8 @@ def _then(found: Obstacle) -> str:
     """Returns what follows from the obstacle."""
     if found.stage is Stage.TOO_FEW:
         is_here = "1 is" if found.here == 1 else f"{found.here} are"
-        return f"a model takes at least {found.least} peers, and {is_here} here"
+        ended = found.here == 1 and found.whose in (Whose.LAST, Whose.STRONG)
+        return f"a model takes at least {found.least} peers, and {is_here} here{_HAND_OVER * ended}"
     then = _THEN.get(found.stage) or f"goes on without them {_patience(found.patience)}"
     if found.patience.amnesty_s is None or found.stage is Stage.SAID:
         return then

@@ -8,12 +8,12 @@ import tomllib
 from functools import partial
 from pathlib import Path
 
-from node.invitation.inviting import Reception, code_of, with_new_codes
+from node.invitation.inviting import Reception, code_of, spent_seats, with_new_codes
 from node.invitation.kept import Inviting, keep_inviting, kept_inviting
 from node.invitation.key import own_key
 from node.invitation.rooms import opened_rooms
 from node.invitation.terminal import Terminal
-from node.invitation.words import member_lines
+from node.invitation.words import lost_text, member_lines
 from node.net.tls import by_relay
 from node.start.serving import learn_and_serve
 from node.system.errors import ConfigError, UserError, counted, one_line
@@ -23,7 +23,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.invitation.inviter import News, Seat
 from protocol.invitation.messages import Standing
 from protocol.invitation.roster import Member
-from protocol.invitation.words import key_words
+from protocol.invitation.words import Code, key_words
 
 
 class Window:
@@ -47,6 +47,10 @@ class Window:
         if text != self._told:
             self._terminal.say(f"warning: {text}; it is tried again")
         self._told = text
+
+    def lost(self, name: str, code: Code | None) -> None:
+        """Prints the code that takes the place of one whose room is lost."""
+        self._terminal.say(f"warning: {lost_text(name, code)}")
 
 
 def _news_text(seat: Seat, news: News) -> str:
@@ -107,7 +111,8 @@ async def _until_closed(folder: Path, key: NodeKey, state: Inviting, terminal: T
     """Serves the rooms until the owner closes the list; returns whether that happened. Raises UserError."""
     dial = partial(opened_rooms, state.relay.endpoint, state.relay.key, key)
     try:
-        renewed = await with_new_codes(state, dial, int(SYSTEM.clock.wall()))
+        now_s = int(SYSTEM.clock.wall())
+        renewed = await with_new_codes(state, spent_seats(state, now_s), dial, now_s)
     except ConnectionError as error:
         raise UserError(str(error)) from error
     if renewed != state:

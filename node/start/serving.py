@@ -17,13 +17,15 @@ from node.invitation.inviting import Reception
 from node.invitation.kept import kept_inviting
 from node.invitation.key import own_key
 from node.invitation.rooms import opened_rooms
+from node.invitation.words import lost_text
 from node.start.learn import learn
 from node.system.errors import UserError
 from protocol.invitation.inviter import News, Seat
+from protocol.invitation.words import Code
 
 
-class _Nobody:
-    """Nobody is told: the node shows who is here."""
+class _Owner:
+    """Whose node runs already: it shows who is here."""
 
     def news(self, seat: Seat, news: News) -> None:
         """See Watcher."""
@@ -31,13 +33,17 @@ class _Nobody:
     def trouble(self, text: str) -> None:
         """See Watcher."""
 
+    def lost(self, name: str, code: Code | None) -> None:
+        """Prints that a member cannot be told the list any more."""
+        print(f"warning: {lost_text(name, code)}", flush=True)
+
 
 def learn_and_serve(folder: Path, more: Sequence[str] = ()) -> int:
     """Learns as `learn` does, and serves the rooms of the folder's invitation meanwhile, if it has one."""
     state = kept_inviting(folder)
     if state is None:
         return learn(folder, more)
-    reception = Reception(folder, own_key(folder), state, _Nobody())
+    reception = Reception(folder, own_key(folder), state, _Owner())
     if reception.is_over:
         return learn(folder, more)
     names = " and ".join(seat.name for seat in reception.waited_for)

@@ -92,8 +92,8 @@ class Bounds:
     """The most data of one frame."""
     window: int = 1 << 20
     """How far a sender may be ahead of what the reader has consumed."""
-    credit: int = 64 << 10
-    """CREDIT is due each time that so much more was consumed."""
+    credit: int = 128 << 10
+    """CREDIT is due each time that so much more was consumed; no window is smaller."""
     streams: int = 1024
     """Streams of a node."""
     of_a_pair: int = 16

@@ -146,7 +146,7 @@ class Streams:
     @property
     def _window(self) -> int:
         """What each stream may keep for resending."""
-        return max(self._bounds.piece, self._bounds.kept // max(1, len(self._streams)))
+        return max(self._bounds.credit, self._bounds.kept // max(1, len(self._streams)))
 
     # -- the local ends ------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from math import isinf
 
 from protocol.aggregation.session_machine import SessionMachine
+from protocol.swarm.last_rounds import Closing
 from protocol.swarm.lateness import Late, Lateness
 from protocol.swarm.meeting.clock_skew import Clocks, Skew
 from protocol.swarm.meeting.discovery import Discovery, Greeting
@@ -174,7 +175,7 @@ def status_of(
     discovery: Discovery,
     offer: Offer | None,
     following_until: float | None,
-    closing_until: float | None,
+    closing: Closing,
     name: Callable[[Key], str],
 ) -> Status:
     """The status of the innermost machine that is active; `name` returns a member's endpoint."""
@@ -189,4 +190,6 @@ def status_of(
         return Status("group", discovery.awaited(), None if isinf(until) else until)
     if following_until is not None:
         return Status("following", (), following_until)
-    return Status("idle" if closing_until is None else "closing", (), closing_until)
+    if closing.until is None:
+        return Status("idle", (), None)
+    return Status("closing", tuple(each.endpoint for each in closing.lacking), closing.until)

@@ -12,21 +12,27 @@ a round is the phase `following` of protocol.swarm.phases. Invariants:
   its owner has every offer wait for longer.
 
 `Closing`: after its last round a node serves what it holds until the others have it, too. These are the
-phases `closing` and `closed` of protocol.swarm.phases.
+phases `closing` and `closed` of protocol.swarm.phases. Who waits for ever for each group does so for members
+that are away, too, for AWAY_S. A member that comes back later waits until one of them is started again: a
+relay does not tell who has ended from whose machine is off.
 """
 
 from __future__ import annotations
 
 import math
 
-from protocol.actions import Reason
+from protocol.actions import Action, Note, Notice, Reason
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.recovery.fetch import PATIENCE_S
 from protocol.wire.endpoints import key_of
+from protocol.wire.messages import Announce, Key
 
 LINGER_S = 10.0
+AWAY_S = 900.0
+"""So long a node that has the last base stays for members that are away: an outage of six minutes, or a
+machine that slept for ten, leaves nobody behind."""
 
 
 class SwarmEnd:
@@ -161,28 +167,83 @@ class Closing:
     """Waits until the others confirm, that is, announce this node's base.
 
     A peer with an open vote in the same session as this node may still finish that session with it.
+
+    Who waits for ever for each group also stays for members that are away and lack its base, if that is the
+    last one. If it was started with that base, nobody knows who lacks it: it stays until it has given it to
+    somebody. Who refuses connections is gone: for that one it stays no longer than for those that are here.
     """
 
-    def __init__(self, state: NodeState, members: Members) -> None:
+    def __init__(self, settings: Settings, state: NodeState, discovery: Discovery) -> None:
+        self._settings = settings
         self._state = state
-        self._members = members
+        self._discovery = discovery
+        self._soon = 0.0
+        """When it ends at the latest, if it stays for nobody that is away (Unix s)."""
+        self._gives_to: set[Key] | None = None
+        """Whom it has met without its base, if it was started with the last one."""
+        self._is_told = False
         self.until: float | None = None
         """When this node ends at the latest (Unix s); None before its last round is over."""
 
     def begin(self, others_need_s: float, now: float) -> None:
-        """Linger for LINGER_S, or longer if the others may still be waiting for a sum.
+        """Linger for LINGER_S, or longer if the others may still be waiting for a sum, or for AWAY_S.
 
         `others_need_s`: how long they may wait for it; they fetch the certificate afterwards.
         """
-        self.until = now + max(LINGER_S, others_need_s + PATIENCE_S)
+        settings = self._settings
+        self.until = self._soon = now + max(LINGER_S, others_need_s + PATIENCE_S)
+        if settings.timeouts.is_endless and self._state.is_last(self._state.base, settings):
+            self.until = max(self._soon, now + AWAY_S)
+            is_back = self._discovery.joining and key_of(settings.endpoint) is not None
+            self._gives_to = set() if is_back else None
+
+    @property
+    def deadline(self) -> float | None:
+        """When `look` should be called at the latest."""
+        return self.until if self._is_told else self._soon
+
+    @property
+    def lacking(self) -> tuple[Announce, ...]:
+        """The members that have not left, may be back, and do not show this node's base."""
+        base, greetings = self._state.base, self._discovery.greetings
+        gone = {end for end, greeting in greetings.items() if greeting.is_refused}
+        there = (each.announce for each in self._discovery.members.every if not each.counts_no_more)
+        accepted = (each for each in there if self._discovery.accepts(each))
+        return tuple(each for each in accepted if each.base != base and each.endpoint not in gone)
+
+    @property
+    def is_for_the_absent(self) -> bool:
+        """Whether this node waits for nobody but members that are away, and its owner knows it."""
+        live = self._discovery.members.live
+        return self._is_told and not any(each.key in live for each in self.lacking)
+
+    def look(self, now: float) -> list[Action]:
+        """Note who lacks the base; tell the owner once for whom this node stays longer than LINGER_S."""
+        if self._gives_to is not None:
+            self._gives_to |= {each.key for each in self.lacking}
+        if self._is_told or self.until is None or now < self._soon or not self._stays:
+            return []
+        self._is_told = True
+        ends = [each.endpoint for each in self.lacking] or [""]
+        return [Notice(Note.STAYS, end, f"{(self.until - now) / 60:.0f}") for end in ends]
 
     def is_over(self, busy: bool, now: float) -> bool:
-        """Whether to end: the time is over, or all confirmed and this node is not `busy`."""
-        return self.until is not None and (now >= self.until or (not busy and self._confirmed))
+        """Whether to end: the time is over, or all have the base and this node is not `busy`."""
+        if self.until is None:
+            return False
+        if self._stays:
+            return now >= self.until
+        return now >= self._soon or (not busy and self._confirmed)
+
+    @property
+    def _stays(self) -> bool:
+        """Whether it may stay longer than LINGER_S, and somebody lacks the base, or nobody came for it."""
+        is_awaited = bool(self.lacking) or self._gives_to == set()
+        return self.until is not None and self.until > self._soon and is_awaited
 
     @property
     def _confirmed(self) -> bool:
-        base = self._state.base
+        base, members = self._state.base, self._discovery.members
         bound = {sid for sid, vote in self._state.votes.items() if vote.group is not None}
-        live = self._members.announced(self._members.live)
+        live = members.announced(members.live)
         return all(each.base == base and bound.isdisjoint(each.open) for each in live)

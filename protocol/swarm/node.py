@@ -163,7 +163,7 @@ class Node:
         """The last session whose coordinator told some of its members of another group."""
         self.swarm_end = SwarmEnd(settings, state, self._discovery)
         self._follower = Follower(settings, state, self._members, self.swarm_end)
-        self._closing = Closing(state, self._members)
+        self._closing = Closing(settings, state, self._discovery)
         self._course = Course(STEPS, Phase.IDLE)
 
     # -- what the shell calls ----------------------------------------------------------------------
@@ -373,7 +373,7 @@ class Node:
         return self._alone(Reason.OUTDATED, now)
 
     def close(self, now: float) -> list[Action]:
-        """After the last round: serve certificates until all peers confirm this base or LINGER_S is over."""
+        """After the last round: serve certificates until all confirm this base or the time is over."""
         self._course.step(Event.CLOSE)
         self._runs.end()
         self._closing.begin(self._paces.sums_s, now)
@@ -396,8 +396,13 @@ class Node:
             *(self._follower, self._machine, self._passing_on),
         )
         times = [part.deadline for part in parts if part is not None]
-        times += [self._closing.until] if self._course.phase is Phase.CLOSING else []
+        times += [self._closing.deadline] if self._course.phase is Phase.CLOSING else []
         return min((at for at in times if at is not None), default=None)
+
+    @property
+    def stays_for_the_absent(self) -> bool:
+        """Whether its run is over, and it waits for nobody but members that are away."""
+        return self._course.phase is Phase.CLOSING and self._closing.is_for_the_absent
 
     @property
     def phase(self) -> str:
@@ -413,7 +418,7 @@ class Node:
             discovery=self._discovery,
             offer=self._seeker.offer,
             following_until=self._follower.deadline,
-            closing_until=self._closing.until,
+            closing=self._closing,
             name=self.addresses.named,
         )
 
@@ -944,10 +949,13 @@ class Node:
         is_back = self._discovery.joining and self.is_over
         greets = is_back and not self.swarm_end.is_deserted
         busy = self._catch_up.busy or self._storing or greets
-        if self._course.phase is not Phase.CLOSING or not self._closing.is_over(busy, now):
+        if self._course.phase is not Phase.CLOSING:
             return []
+        told = self._closing.look(now)
+        if not self._closing.is_over(busy, now):
+            return told
         self._course.step(Event.CONFIRMED)
-        return [Closed()]
+        return [*told, Closed()]
 
     def _to_myself(self, actions: list[Action], now: float) -> list[Action]:
         """Process what this node, as coordinator, sends to itself, after the messages to the others.

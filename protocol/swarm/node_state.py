@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isinf
 
 from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
@@ -122,6 +123,11 @@ class Timeouts:
     """For the first offer of each start; infinite: for ever."""
     wait_each_s: float = 0.0
     """For every offer, from its begin on; infinite: a missing quorum never ends a round."""
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the owner has this node wait for every group as long as it takes."""
+        return isinf(self.wait_each_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,9 @@ STEPS: Table[Phase, Event] = {
         Phase.CLOSING, "Hello to all; who lacks something is served for as long as it may need"
     ),
     (Phase.CLOSING, Event.CONFIRMED): Step(
-        Phase.CLOSED, "Closed: every live peer shows this base and round, or the time to linger is over"
+        Phase.CLOSED,
+        "Closed: every live peer shows this base and round, and if offers wait for ever every other one, or "
+        "the time to linger is over",
     ),
 }
 """There are no other steps."""

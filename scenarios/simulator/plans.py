@@ -135,7 +135,7 @@ class Conditions:
 
 
 @dataclass(frozen=True)
-class Timeouts:
+class Deadlines:
     """The caps of the deadlines, in seconds."""
 
     group_s: float = 20.0
@@ -149,13 +149,13 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
-class Aggregation:
+class Summation:
     """How the members of a group sum their offers."""
 
     shares: ShareSettings = SEEDS
     masked: MaskedSettings | None = None
     """Settings of masked sums, used in groups that are large enough; None: shares in all groups."""
-    timeouts: Timeouts = Timeouts()
+    timeouts: Deadlines = Deadlines()
     dimension: int = 6
     slots: int = 0
     """The number of extra words after the vector in every offer and sum."""
@@ -198,7 +198,7 @@ class Plan:
     peers: int
     rounds: int
     conditions: Conditions = Conditions()
-    aggregation: Aggregation = Aggregation()
+    aggregation: Summation = Summation()
     quorum: Quorum = Quorum()
     offers: Offers = Offers()
     tracker: bool = False
@@ -226,7 +226,7 @@ def random_plan(seed: int) -> Plan:
     if rng.random() < 0.3:
         followers = rng.sample(range(peers), rng.randint(1, peers))
         follows = tuple((peer, rng.randint(1, rounds)) for peer in followers)
-    aggregation = Aggregation(shares, masked, slots=seed % 2)
+    aggregation = Summation(shares, masked, slots=seed % 2)
     return Plan(peers, rounds, conditions, aggregation, offers=Offers(follows=follows), tracker=tracker)
 
 

@@ -24,11 +24,11 @@ from protocol.wire.masked_messages import (
 from protocol.wire.messages import Accepted, Group, Message, Ready, Share, Sum
 from protocol.wire.signing import sign
 from scenarios.simulator.network import Network, by_key
-from scenarios.simulator.plans import Aggregation, Conditions, Liar, Links, Offers, Plan, Timeouts
+from scenarios.simulator.plans import Conditions, Deadlines, Liar, Links, Offers, Plan, Summation
 
 FREE = 2
 """How many rounds each of them may spoil before its victims know it."""
-LOST_S = Timeouts().shares_s + GRACE_S
+LOST_S = Deadlines().shares_s + GRACE_S
 """What a lost round takes at most, as long as the timeouts have not adapted (s)."""
 LEAVE_OUT = 4
 TOLERANT = MaskedSettings(4.0, None, 0)
@@ -104,7 +104,7 @@ def network_of(
     order = by_key(peers, seed)
     lies = tuple((order[place], spoiler) for place in places if spoiler is not None)
     conditions = Conditions(Links(reordering=0.0), lies=lies)
-    aggregation = Aggregation(masked=masked, leave_out=LEAVE_OUT)
+    aggregation = Summation(masked=masked, leave_out=LEAVE_OUT)
     return Network(Plan(peers, 10**6, conditions, aggregation, offers=Offers((1.0, 2.0))), seed)
 
 

@@ -23,15 +23,17 @@ def main() -> int:
     parser.add_argument("end", type=int, nargs="?", help="run first, first + 1, ... below this")
     parser.add_argument("--log", type=Path, help="a file of the seeds that are done, which is continued")
     parser.add_argument("--trace", action="store_true", help="print the trace of a single seed")
-    parser.add_argument("--lying", action="store_true", help="one node lies (tests.box.lying)")
+    for kind, what in (("lying", "one node lies"), ("relays", "outages of relays and of ways to them")):
+        parser.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, help=what)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; usually one a core")
+    parser.set_defaults(kind="faults")
     given = parser.parse_args()
     if given.end is None:
-        return int(bool(run(given.first, trace=given.trace, lying=given.lying).failed))
+        return int(bool(run(given.first, trace=given.trace, kind=given.kind).failed))
     done = [] if given.log is None or not given.log.exists() else _read(given.log)
     known = {one.seed for one in done}
     left = [seed for seed in range(given.first, given.end) if seed not in known]
-    for one in run_all(left, given.jobs, lying=given.lying):
+    for one in run_all(left, given.jobs, kind=given.kind):
         done.append(one)
         if given.log is not None:
             with given.log.open("a") as log:

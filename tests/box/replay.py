@@ -16,7 +16,8 @@ import torch
 
 from tests.box.disk import folder_in_memory
 from tests.box.lying import LyingRun
-from tests.box.seeds import Run, run_seed
+from tests.box.relay_seeds import RelayRun
+from tests.box.seeds import Goes, Run, run_seed
 
 
 @dataclass(frozen=True)
@@ -29,15 +30,19 @@ class Done:
     box_s: float = 0.0
 
 
-def run(seed: int, *, trace: bool = False, lying: bool = False) -> Done:
-    """Runs a seed of mixed faults, or with a node that lies; prints its trace if asked, or if it fails."""
+KINDS: dict[str, type[Goes]] = {"faults": Run, "lying": LyingRun, "relays": RelayRun}
+"""What a seed may make."""
+
+
+def run(seed: int, *, trace: bool = False, kind: str = "faults") -> Done:
+    """Runs a seed of one of KINDS; prints its trace if asked, or if it fails."""
     torch.set_num_threads(1)
     logging.disable(logging.CRITICAL)
     begun_s, failed, box_s = time.process_time(), "", 0.0
     with folder_in_memory() as folder:
         try:
             with redirect_stdout(io.StringIO()):  # a tracker says who is there
-                box = run_seed(seed, folder / "box", LyingRun if lying else Run)
+                box = run_seed(seed, folder / "box", KINDS[kind])
             box_s = box.loop.time()
             if trace:
                 print("\n".join(box.trace))
@@ -47,10 +52,10 @@ def run(seed: int, *, trace: bool = False, lying: bool = False) -> Done:
     return Done(seed, failed[:2000], round(time.process_time() - begun_s, 2), round(box_s, 1))
 
 
-def run_all(seeds: list[int], jobs: int, *, lying: bool = False) -> Iterator[Done]:
+def run_all(seeds: list[int], jobs: int, *, kind: str = "faults") -> Iterator[Done]:
     """Runs seeds in so many processes; yields them in their order."""
     if jobs == 1:
-        yield from map(partial(run, lying=lying), seeds)
+        yield from map(partial(run, kind=kind), seeds)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(partial(run, lying=lying), seeds)
+        yield from pool.map(partial(run, kind=kind), seeds)

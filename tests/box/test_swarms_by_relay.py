@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from node.runtime.record.figures import Record
+from protocol.swarm.last_rounds import AWAY_S
 from protocol.wire.masked_messages import Ack, Join, Masked
 from protocol.wire.messages import Group, Message, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
@@ -14,6 +15,7 @@ from tests.box.conftest import MakeBox
 
 SELDOM = ((3, Sum), (5, Join), (5, Ack))
 LOST_LINK = "cannot be reached"
+STAYS = "this node stays up to 15 min more for"
 OUTAGE_S = 360.0
 UNDER_WAY_S = 90.0
 """By then a line that is cut counts as silent, and a sum under way has failed."""
@@ -143,22 +145,44 @@ def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
     until_all_meet(box)
 
 
-def test_who_was_cut_off_when_the_others_ended_gets_the_model_once_one_of_them_starts_again(make_box) -> None:
-    """A relay never says that nobody will come back, so it waits; no round is spent meanwhile."""
-    box = make_box(5, 4)
+def left_alone(make_box: MakeBox) -> tuple[Box, BoxNode, list[BoxNode]]:
+    """Cuts one of four off; returns when the others have the last model, and say that they stay for it."""
+    box = make_box(4, 4)
     box.with_relays()
     box.start_all()
     box.run(lambda: all(node.has_aggregated(2) for node in box.nodes), within_s=120.0)
-    late, others = box.nodes[3], [node for node in box.nodes if node.number != 3]
+    late, others = box.nodes[2], [node for node in box.nodes if node.number != 2]
     box.network.cut(late.number, box.relays[0].number)
-    box.run(lambda: all(node.is_over for node in others), within_s=600.0)
-    box.run_for(UNDER_WAY_S)
-    box.network.heal()
-    before = len(late.records)
+    box.run(lambda: all(node.has_said(STAYS) for node in others), within_s=600.0)
+    return box, late, others
+
+
+def test_the_others_stay_for_one_who_was_cut_off_when_they_ended(make_box) -> None:
+    box, _, others = left_alone(make_box)
     box.run_for(OUTAGE_S)
-    assert late.is_up
-    assert len(late.records) == before
-    others[0].start()
-    box.run_to_the_end(within_s=300.0)
-    assert [node.status for node in box.nodes] == [0] * 5
+    assert all(node.is_up for node in others)
+    box.network.heal()
+    box.run_to_the_end(within_s=60.0)
+    assert [node.status for node in box.nodes] == [0] * 4
     assert len({node.agreed[0].digest for node in box.nodes}) == 1
+
+
+def test_who_comes_back_too_late_waits_until_one_of_the_others_starts_again(make_box) -> None:
+    """Whoever stays for it ends at once when told to, as if all had the model."""
+    box, late, others = left_alone(make_box)
+    before = len(late.records)
+    box.run_for(UNDER_WAY_S)
+    others[2].tell_to_end()
+    box.run(lambda: others[2].is_over, within_s=10.0)
+    box.run(lambda: all(node.is_over for node in others), within_s=AWAY_S)
+    assert [node.status for node in others] == [0] * 3
+    assert others[2].events[-1].summary.finished
+    box.network.heal()
+    box.run_for(UNDER_WAY_S)
+    assert late.is_up
+    assert (len(late.records), late.has_said("one of them starts again")) == (before, True)
+    others[0].start()
+    box.run(lambda: others[0].is_over, within_s=300.0)
+    box.run(lambda: late.is_over, within_s=2 * AWAY_S)  # it does not know that the other two have the model
+    assert (others[0].status, late.status) == (0, 0)
+    assert others[0].agreed[0].digest == late.agreed[0].digest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -20,7 +19,6 @@ COMMANDS = ("node.__main__", "node.tracker.__main__", "node.tracker.serve")
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm() -> None:
-    os.environ["PYTHONPATH"] = str(ROOT)  # the fork-server takes the packages from this tree
     warm_up((*PRELOAD, "pytest", "pytest.__main__", *COMMANDS, "tests.e2e.dying_peer"))
 
 

@@ -238,10 +238,6 @@ class Plain(Process):
         return self._process.poll() is None
 
 
-def _with_this_tree() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
-
-
 class Nursery:
     """Starts processes; ends those that are left."""
 
@@ -285,7 +281,7 @@ class Nursery:
         return self._keep(Forked("node.predict", argv, Orders()))
 
     def plain(self, module: str, *argv: str, cwd: Path, stdout: int = subprocess.PIPE) -> Process:
-        return self._keep(Plain((sys.executable, "-m", module, *argv), cwd, stdout, _with_this_tree()))
+        return self._keep(Plain((sys.executable, "-m", module, *argv), cwd, stdout, os.environ))
 
     def typed(self, words: Sequence[str], cwd: Path) -> Process:
         """Runs any command; it finds this source tree only if it looks for it."""
@@ -294,7 +290,7 @@ class Nursery:
 
     def terminal(self, *argv: str, cwd: Path, master: int, slave: int) -> Process:
         """Starts a node whose output is a terminal; the test reads what it shows from `master`."""
-        process = Plain((sys.executable, "-m", "node", *argv), cwd, slave, _with_this_tree())
+        process = Plain((sys.executable, "-m", "node", *argv), cwd, slave, os.environ)
         os.close(slave)
         process.out.join()
         process.out = Lines(master)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import subprocess
 import sys
@@ -59,7 +58,6 @@ def run(path: Path) -> str:
     ended = subprocess.run(
         [sys.executable, path.name],
         cwd=path.parent,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=ENOUGH_S,

@@ -15,7 +15,6 @@ from scenarios.simulator.peer import SimulatedPeer
 from scenarios.simulator.plans import (
     MIN_PARTICIPANTS,
     SEEDS,
-    Aggregation,
     Conditions,
     Crash,
     Leave,
@@ -23,6 +22,7 @@ from scenarios.simulator.plans import (
     Offers,
     Partition,
     Plan,
+    Summation,
     split,
 )
 
@@ -68,7 +68,7 @@ def churn_plan(seed: int, trouble: Trouble, tracker: bool = False) -> Plan:
         crashes=tuple(crashes),
         partitions=tuple(cuts),
     )
-    return Plan(peers, 8, conditions, Aggregation(SEEDS, masked), tracker=tracker)
+    return Plan(peers, 8, conditions, Summation(SEEDS, masked), tracker=tracker)
 
 
 def _cuts(rng: random.Random, peers: int) -> list[Partition]:
@@ -85,7 +85,7 @@ def long_cut(until_s: float, rounds: int = 40, train_s: tuple[float, float] = (1
     """Makes a plan of eight peers; three are cut off at 3 s, for longer than peers remember each other."""
     cut = split(range(5), range(5, 8), 3.0, until_s)
     conditions = Conditions(Links(delay_s=(0.001, 0.02)), partitions=(cut,))
-    aggregation = Aggregation(masked=MaskedSettings(4.0, None, 0))
+    aggregation = Summation(masked=MaskedSettings(4.0, None, 0))
     return Plan(8, rounds, conditions, aggregation, offers=Offers(train_s))
 
 
@@ -100,7 +100,7 @@ def leave_and_return(order: Sequence[int], between_s: float) -> Plan:
         for peer in range(6)
     )
     conditions = Conditions(Links(delay_s=(0.001, 0.02)), leaves=leaves)
-    aggregation = Aggregation(masked=MaskedSettings(4.0, None, 0))
+    aggregation = Summation(masked=MaskedSettings(4.0, None, 0))
     return Plan(6, 30, conditions, aggregation, offers=Offers((1.0, 1.5)))
 
 

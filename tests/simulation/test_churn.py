@@ -15,7 +15,7 @@ import pytest
 
 from protocol.wire.messages import Base
 from scenarios.simulator.network import START_S, Network
-from scenarios.simulator.plans import Aggregation, Conditions, Links, Plan, Timeouts, random_plan
+from scenarios.simulator.plans import Conditions, Deadlines, Links, Plan, Summation, random_plan
 from scenarios.simulator.rules import Rules, Violation
 from tests.simulation.churn import (
     FIRST_BACK_S,
@@ -170,7 +170,7 @@ def test_random_plans_lose_no_strong_base(first):
 
 def test_who_could_go_on_and_does_not_is_seen_to_be_stuck():
     """Messages take longer than any group may: all are up, and all their rounds fail."""
-    slow = Plan(4, 6, Conditions(Links(delay_s=(3.0, 4.0))), Aggregation(timeouts=Timeouts(group_s=2.0)))
+    slow = Plan(4, 6, Conditions(Links(delay_s=(3.0, 4.0))), Summation(timeouts=Deadlines(group_s=2.0)))
     assert is_stuck(run(slow, 1))
 
 

@@ -16,7 +16,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.wire import signing
 from protocol.wire.messages import Group, Key, LeftOut, Message, Ready, Sum
 from scenarios.simulator.network import START_S, Network, by_key
-from scenarios.simulator.plans import Aggregation, Conditions, Liar, Links, Offers, Plan, split
+from scenarios.simulator.plans import Conditions, Liar, Links, Offers, Plan, Summation, split
 from scenarios.simulator.spoilers import ALL_OR_NONE, LEAVE_OUT, TOLERANT
 
 CUT_S, MENDED_S, LASTS_S = 20.0, 80.0, 100.0
@@ -32,7 +32,7 @@ LINKS = pytest.mark.parametrize("link", [COORDINATES, OTHERS])
 
 def plan_of(peers: int, masked: MaskedSettings | None, notices: bool = True) -> Plan:
     conditions = Conditions(Links(reordering=0.0, notices_loss=notices))
-    aggregation = Aggregation(masked=masked, leave_out=LEAVE_OUT)
+    aggregation = Summation(masked=masked, leave_out=LEAVE_OUT)
     return Plan(peers, 10**6, conditions, aggregation, offers=Offers((2.0, 3.0)))
 
 

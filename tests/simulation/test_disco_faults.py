@@ -14,7 +14,6 @@ from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.peer import SimulatedPeer
 from scenarios.simulator.plans import (
     SUMS,
-    Aggregation,
     Conditions,
     Crash,
     Hang,
@@ -22,6 +21,7 @@ from scenarios.simulator.plans import (
     Links,
     Partition,
     Plan,
+    Summation,
     random_plan,
 )
 from tests.simulation.runs import FOREVER_S, group_that_loses_one, outcomes, reasons, run, seconds
@@ -43,7 +43,7 @@ def means_of(network: Network, peer: SimulatedPeer) -> Floats:
 def test_late_partial_sum(kind, by_s):
     """n = 3, one is 17 s late, 15 s timeout: the two others took a random partial sum for the model."""
     conditions = Conditions(lates=(Late(2, SUMS, by_s, 10.0),))
-    network = run(Plan(3, 3, conditions, Aggregation(ShareSettings(kind, 4.0, 100.0))), seed=1)
+    network = run(Plan(3, 3, conditions, Summation(ShareSettings(kind, 4.0, 100.0))), seed=1)
     assert reasons(network, 0)[0] == reasons(network, 1)[0] == "sums-timeout"
     assert len(network.digests()) == 1
     for peer in network.peers:
@@ -163,7 +163,7 @@ def test_a_restart_does_not_bring_an_offer_back():
 
 def test_whole_weights_are_never_shared_only_deltas_never_offered_before():
     """The partial sums of every session add up to fresh deltas, and contain nothing of the base."""
-    network = run(Plan(5, 5, Conditions(crashes=(Crash(2, 50, 1.0),)), Aggregation(dimension=8)), seed=6)
+    network = run(Plan(5, 5, Conditions(crashes=(Crash(2, 50, 1.0),)), Summation(dimension=8)), seed=6)
     sums: dict[bytes, dict[bytes, np.ndarray]] = {}
     for line in network.transcript:
         if isinstance(line.message, Sum):

@@ -9,13 +9,13 @@ from scenarios.simulator.network import Network
 from scenarios.simulator.plans import (
     SEEDS,
     SUMS,
-    Aggregation,
     Conditions,
     Crash,
     Late,
     Links,
     Offers,
     Plan,
+    Summation,
     split,
 )
 from tests.simulation.runs import end_of_sums, outcomes, reasons, run, sent
@@ -25,7 +25,7 @@ from tests.simulation.runs import end_of_sums, outcomes, reasons, run, sent
 def test_who_fell_back_fetches_the_certificate_and_holds_the_same_bits(kind):
     """Peer 2's sums are late for all others: it alone completes the first session."""
     late = Conditions(lates=(Late(2, SUMS, 17.0, 10.0),))
-    plan = Plan(4, 2, late, Aggregation(replace(SEEDS, kind=kind)))
+    plan = Plan(4, 2, late, Summation(replace(SEEDS, kind=kind)))
     network = run(plan, seed=1)
     assert reasons(network, 2)[0] is None
     assert {reasons(network, peer)[0] for peer in (0, 1, 3)} == {"sums-timeout"}

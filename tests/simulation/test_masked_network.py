@@ -13,7 +13,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.wire import signing
 from protocol.wire.masked_messages import Ack, AckVote, Release
 from protocol.wire.messages import Message
-from scenarios.simulator.plans import ENDS, JOINS, MASKS, Aggregation, Conditions, Crash, Late, Links, Plan
+from scenarios.simulator.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Links, Plan, Summation
 from scenarios.simulator.rules import Violation, opens_both
 from tests.simulation.runs import outcomes, run, sent
 
@@ -26,7 +26,7 @@ BACK_S = 0.5
 
 
 def plan_of(peers: int, dropouts: int | None, layout: int, conditions: Conditions = CALM) -> Plan:
-    return Plan(peers, 2, conditions, Aggregation(masked=MaskedSettings(4.0, dropouts, layout), dimension=20))
+    return Plan(peers, 2, conditions, Summation(masked=MaskedSettings(4.0, dropouts, layout), dimension=20))
 
 
 def crash_everywhere(peers: int, dropouts: int | None, layout: int, seed: int, step: int) -> int:
@@ -174,4 +174,4 @@ def test_where_members_share_noise_a_death_anywhere_costs_at_most_the_sum_it_str
 def _sharing_noise(layout: int, conditions: Conditions = CALM) -> Plan:
     """Six members, of whom one may fall silent; four of each one's others are taken to be honest."""
     masked = MaskedSettings(4.0, None, layout, honest=4)
-    return Plan(6, 2, conditions, Aggregation(masked=masked, dimension=20))
+    return Plan(6, 2, conditions, Summation(masked=masked, dimension=20))

@@ -4,13 +4,13 @@ import pytest
 
 from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.plans import (
-    Aggregation,
     Conditions,
+    Deadlines,
     Links,
     Offers,
     Plan,
     Quorum,
-    Timeouts,
+    Summation,
     split,
 )
 from tests.simulation.runs import FOREVER_S, reasons, run
@@ -55,7 +55,7 @@ def test_two_sides_that_forgot_each_other_meet_again_though_nobody_noticed_the_c
     """Each side has ended more rounds than it remembers the others for, and no link broke."""
     until_s = 62.0
     cut = Conditions(Links(notices_loss=False), partitions=(split([0, 1], [2, 3, 4], 2.0, until_s),))
-    aggregation = Aggregation(timeouts=Timeouts(5.0, 5.0, 5.0))
+    aggregation = Summation(timeouts=Deadlines(5.0, 5.0, 5.0))
     network = Network(Plan(5, 1000, cut, aggregation, offers=Offers((3.0, 4.0))), seed=1).run_for(
         until_s + 25.0
     )

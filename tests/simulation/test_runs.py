@@ -21,7 +21,7 @@ from protocol.wire.ids import Key, Sid
 from protocol.wire.masked_messages import Join, Masked, Release
 from protocol.wire.messages import Group
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import Aggregation, Conditions, Crash, Plan, random_plan
+from scenarios.simulator.plans import Conditions, Crash, Plan, Summation, random_plan
 from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of
 from tests.simulation.runs import run
 
@@ -36,7 +36,7 @@ FIRST_OF_SOAK, IN_SOAK = 1_000_000, 10_000
 def plan_of(conditions: Conditions = CALM, layout: int = REDUCERS) -> Plan:
     """A run of four steps, and a fifth sum in a run of its own."""
     masked = MaskedSettings(4.0, None, layout, honest=2)
-    return Plan(PEERS, STEPS + 1, conditions, Aggregation(masked=masked, dimension=20, run_steps=STEPS))
+    return Plan(PEERS, STEPS + 1, conditions, Summation(masked=masked, dimension=20, run_steps=STEPS))
 
 
 def random_run(seed: int) -> Plan:

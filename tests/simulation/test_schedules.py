@@ -7,7 +7,7 @@ import pytest
 from protocol.swarm.node import Node
 from scenarios.simulator import __main__ as command
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import Aggregation, Conditions, Crash, Hang, Links, Plan, random_plan
+from scenarios.simulator.plans import Conditions, Crash, Hang, Links, Plan, Summation, random_plan
 from scenarios.simulator.rules import Violation
 from tests.simulation.runs import run
 
@@ -33,7 +33,7 @@ def test_many_random_plans_break_no_rule(first):
 def test_where_nothing_is_lost_and_nobody_fails_all_rounds_aggregate_and_all_end_alike(seed):
     plan = random_plan(seed)
     links = replace(plan.conditions.links, delay_s=(0.001, 0.2), loss=0.0)
-    aggregation = Aggregation(plan.aggregation.shares)
+    aggregation = Summation(plan.aggregation.shares)
     network = run(Plan(plan.peers, plan.rounds, Conditions(links), aggregation, tracker=plan.tracker), seed)
     assert {outcome.reason for outcome in network.rules.outcomes} == {None}, f"seed {seed}"
     assert len(network.finishers()) == plan.peers

@@ -11,12 +11,12 @@ from protocol.wire.messages import Certificate
 from scenarios.simulator.plans import (
     SEEDS,
     SUMS,
-    Aggregation,
     Conditions,
+    Deadlines,
     Late,
     Offers,
     Plan,
-    Timeouts,
+    Summation,
     split,
 )
 from tests.simulation.runs import outcomes, reasons, run, sent
@@ -27,7 +27,7 @@ MASKS = [MaskedSettings(4.0, None, least) for least in (0, ALL_TO_ALL_BYTES)]
 
 @pytest.mark.parametrize("kind", ["seed", "ring", "float"])
 def test_shares_of_longer_offers_are_summed_and_bases_stay_as_long_as_they_were(kind):
-    plan = Plan(4, ROUNDS, aggregation=Aggregation(replace(SEEDS, kind=kind), slots=SLOTS))
+    plan = Plan(4, ROUNDS, aggregation=Summation(replace(SEEDS, kind=kind), slots=SLOTS))
     network = run(plan, seed=1)
     assert all(reasons(network, peer) == [None] * ROUNDS for peer in range(4))
     assert {len(peer.disk.bases[peer.base.digest]) for peer in network.peers} == {plan.aggregation.dimension}
@@ -36,14 +36,14 @@ def test_shares_of_longer_offers_are_summed_and_bases_stay_as_long_as_they_were(
 
 @pytest.mark.parametrize("masked", MASKS, ids=["by reducers", "by everybody"])
 def test_masks_of_longer_offers_are_summed(masked):
-    network = run(Plan(5, ROUNDS, aggregation=Aggregation(masked=masked, slots=SLOTS)), seed=1)
+    network = run(Plan(5, ROUNDS, aggregation=Summation(masked=masked, slots=SLOTS)), seed=1)
     assert all(reasons(network, peer) == [None] * ROUNDS for peer in range(5))
     assert len(network.digests()) == 1
 
 
 def test_a_certificate_of_longer_sums_heals():
     late = Conditions(lates=(Late(2, SUMS, 17.0, 10.0),))
-    network = run(Plan(4, ROUNDS, late, Aggregation(slots=SLOTS)), seed=1)
+    network = run(Plan(4, ROUNDS, late, Summation(slots=SLOTS)), seed=1)
     assert {reasons(network, peer)[0] for peer in (0, 1, 3)} == {"sums-timeout"}
     assert sent(network, lambda line: isinstance(line.message, Certificate))
     assert len({peer.disk.bases[peer.base.digest].tobytes() for peer in network.peers}) == 1
@@ -52,8 +52,8 @@ def test_a_certificate_of_longer_sums_heals():
 @pytest.mark.parametrize("masked", MASKS, ids=["by reducers", "by everybody"])
 def test_a_certificate_of_longer_masked_sums_heals(masked):
     """Peer 4 is cut off as the masks go out, falls back, and returns before the next round."""
-    timeouts = Timeouts(sums_s=5.0)
-    aggregation = Aggregation(masked=masked, timeouts=timeouts, slots=SLOTS)
+    timeouts = Deadlines(sums_s=5.0)
+    aggregation = Summation(masked=masked, timeouts=timeouts, slots=SLOTS)
     plan = Plan(5, ROUNDS, aggregation=aggregation, offers=Offers((12.0, 14.0)))
     (first, *_) = sent(run(plan, seed=2), lambda line: isinstance(line.message, Masked))
     cut = split([4], [0, 1, 2, 3], first.at_s, first.at_s + 8.0)

@@ -11,7 +11,7 @@ import pytest
 
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import Aggregation, Offers, Plan
+from scenarios.simulator.plans import Offers, Plan, Summation
 
 LEAST = 0.8
 LASTS_S = 90.0
@@ -21,7 +21,7 @@ MASKED = MaskedSettings(4.0, None, 0)
 
 
 def network_of(peers: int, masked: MaskedSettings | None, slow: dict[int, tuple[float, float]]) -> Network:
-    aggregation = Aggregation(masked=masked, leave_out=4)
+    aggregation = Summation(masked=masked, leave_out=4)
     offers = Offers(USUAL_S, own_train_s=tuple(slow.items()))
     return Network(Plan(peers, 10_000, aggregation=aggregation, offers=offers), SEED).run_for(LASTS_S)
 

@@ -15,7 +15,7 @@ from protocol.quorum.electorate import Ballot
 from protocol.wire import signing
 from protocol.wire.messages import Group, Ready, Sum
 from scenarios.simulator.network import START_S, Network, by_key
-from scenarios.simulator.plans import Aggregation, Conditions, Links, Plan, split
+from scenarios.simulator.plans import Conditions, Links, Plan, Summation, split
 from scenarios.simulator.rules import Violation
 from scenarios.simulator.spoilers import ALL_OR_NONE, LEAVE_OUT, TOLERANT
 
@@ -27,7 +27,7 @@ def network_of(seed: int, place: int | None = None) -> Network:
     masked = KINDS[seed // 2 % len(KINDS)]
     at = (seed % 3 if seed % 2 else 0) if place is None else place
     conditions = Conditions(Links(reordering=0.0), two_faced=by_key(PEERS, seed)[at])
-    aggregation = Aggregation(masked=masked, leave_out=LEAVE_OUT)
+    aggregation = Summation(masked=masked, leave_out=LEAVE_OUT)
     return Network(Plan(PEERS, 10**6, conditions, aggregation), seed)
 
 

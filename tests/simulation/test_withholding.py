@@ -16,7 +16,7 @@ from protocol.aggregation.masked.rounds import SummedMessage
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import ENDS, MASKS, VIEWS, Aggregation, Conditions, Crash, Late, Plan
+from scenarios.simulator.plans import ENDS, MASKS, VIEWS, Conditions, Crash, Late, Plan, Summation
 from scenarios.simulator.spoilers import withholds
 from tests.simulation.runs import outcomes, run
 from tests.simulation.test_runs import random_run
@@ -30,7 +30,7 @@ BOUND = LEFT_OUT_FROM + math.log2(1 + ROUNDS / LEAVE_OUT) + ROUNDS / FORGIVEN_AF
 
 def plan_of(silent: int, layout: int = 0, leave_out: int = LEAVE_OUT, **about) -> Plan:
     masked = MaskedSettings(4.0, None, layout, honest=2)
-    aggregation = Aggregation(masked=masked, dimension=20, run_steps=3, leave_out=leave_out)
+    aggregation = Summation(masked=masked, dimension=20, run_steps=3, leave_out=leave_out)
     return replace(Plan(PEERS, ROUNDS, Conditions(lies=((silent, SILENT),)), aggregation), **about)
 
 

@@ -29,6 +29,6 @@ export const joinScreen = {
       );
     };
     byId("code").addEventListener("input", complete);
-    desk.talks(byId("join-form"), "join", () => ({ code: byId("code").value, data: byId("join-data").value }));
+    desk.talks(byId("join-form"), "join", () => ({ code: byId("code").value, data: byId("join-data").value, "allow-code": byId("allow-code").checked }));
   },
 };

@@ -14,6 +14,7 @@ from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 from node.cli.logs import Log
 from node.net.relay.client import CLOSE_S, CONNECT_S, NoWay, RelayClient, WrongRelay, next_message, prove
 from node.system.errors import UserError, reason
+from node.system.pauses import LONGEST_PAUSE_S, Pauses
 from node.system.system import Entropy
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
@@ -21,8 +22,6 @@ from protocol.relay.admission import Admit, Refused, Relay, Welcome, read_answer
 from protocol.relay.frames import MAX_FRAME_BYTES, Frame, read_frame
 from protocol.relay.ways import CarrierId
 
-FIRST_RETRY_S, RETRY_CAP_S = 0.2, 10.0
-"""The longest pauses between tries: so a relay that is back after 15 s finds all streams alive."""
 PATH = "/v1/relay"
 
 log = Log("relay")
@@ -76,7 +75,7 @@ class CarrierTask:
 
     async def run(self) -> None:
         """Opens the carrier, again and again, until it is cancelled."""
-        wait_s, clock = FIRST_RETRY_S, asyncio.get_running_loop().time
+        pauses, clock = Pauses(), asyncio.get_running_loop().time
         while True:
             try:
                 ws, welcome = await self._open()
@@ -85,10 +84,10 @@ class CarrierTask:
             else:
                 begun_s = clock()
                 await self._serve(ws, welcome)
-                if clock() - begun_s > RETRY_CAP_S:
-                    wait_s = FIRST_RETRY_S
-            await asyncio.sleep(wait_s * (1 + self._entropy(1)[0] / 255) / 2)  # not all members at once
-            wait_s = min(2 * wait_s, RETRY_CAP_S)
+                if clock() - begun_s > LONGEST_PAUSE_S:
+                    pauses.reset()
+            part = (1 + self._entropy(1)[0] / 255) / 2  # not all members at once
+            await asyncio.sleep(pauses.take() * part)
 
     async def _open(self) -> tuple[ClientWebSocketResponse, Welcome]:
         """Opens a websocket, proves both keys and is admitted. Raises NoWay, WrongRelay or UserError."""

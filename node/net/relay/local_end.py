@@ -11,7 +11,8 @@ from node.net.aborting import abort
 from protocol.relay.frames import PIECE_BYTES
 from protocol.relay.stream import StreamId
 
-_SMALL_BYTES = 4096
+_SMALL_BYTES, _LARGE_BYTES = 4096, 4 * PIECE_BYTES
+"""What is set apart for the next bytes: four whole frames, which leave together, where many come."""
 
 
 class Far(Protocol):
@@ -39,10 +40,9 @@ class LocalEnd(asyncio.BufferedProtocol):
     Bytes count as consumed once the pair has taken them, so a slow reader stops its own stream alone.
     """
 
-    def __init__(self, far: Far) -> None:
+    def __init__(self, far: Far, stream: StreamId) -> None:
         self._far = far
-        self.stream: StreamId | None = None
-        """Set before the first byte."""
+        self._stream = stream
         self._transport: asyncio.Transport | None = None
         self._early: list[Callable[[], None]] = []
         """What happens to the stream before the pair is there."""
@@ -52,12 +52,6 @@ class LocalEnd(asyncio.BufferedProtocol):
         self._is_lost = False
         self._owed = 0
         """Bytes that the pair holds and the reader has not taken."""
-
-    @property
-    def _name(self) -> StreamId:
-        if self.stream is None:
-            raise RuntimeError("a local end without a stream")
-        return self.stream
 
     # -- from the far end ----------------------------------------------------------------------------
 
@@ -71,7 +65,7 @@ class LocalEnd(asyncio.BufferedProtocol):
         if self._is_full:
             self._owed += len(data)
         else:
-            self._far.consume(self._name, len(data))
+            self._far.consume(self._stream, len(data))
 
     def end_reading(self) -> None:
         """The far end writes no more."""
@@ -108,22 +102,22 @@ class LocalEnd(asyncio.BufferedProtocol):
 
         A transport that was paused hands over no more, but for what it has read already.
         """
-        if len(self._free) < _SMALL_BYTES // 4:
+        if len(self._free) < self._size // 4:
             self._free = memoryview(bytearray(self._size))
-        room = self._far.room(self._name)
+        room = self._far.room(self._stream)
         return self._free[:room] if room > 0 else self._free
 
     def buffer_updated(self, nbytes: int) -> None:
         """Sends what the local program wrote."""
         data, self._free = self._free[:nbytes], self._free[nbytes:]
-        self._size = _SMALL_BYTES if self._free else PIECE_BYTES
-        self._far.write(self._name, data)
-        if self._far.room(self._name) <= 0 and self._transport is not None:
+        self._size = _LARGE_BYTES if nbytes >= PIECE_BYTES or not self._free else _SMALL_BYTES
+        self._far.write(self._stream, data)
+        if self._far.room(self._stream) <= 0 and self._transport is not None:
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
         """The local program writes no more; it may still read."""
-        self._far.finish(self._name)
+        self._far.finish(self._stream)
         return True
 
     def pause_writing(self) -> None:
@@ -135,9 +129,9 @@ class LocalEnd(asyncio.BufferedProtocol):
         self._is_full = False
         owed, self._owed = self._owed, 0
         if owed:
-            self._far.consume(self._name, owed)
+            self._far.consume(self._stream, owed)
 
     def connection_lost(self, error: Exception | None) -> None:
         """The pair is closed: nobody reads or writes here."""
         self._is_lost = True
-        self._far.abort(self._name)
+        self._far.abort(self._stream)

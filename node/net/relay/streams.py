@@ -192,19 +192,16 @@ class RelayedStreams:
         peer = key_of(join_endpoint(host, port))
         if peer is None:
             return await self._base.open(host, port, protocol, tls, bulk=bulk)
-        machine, now = self._running, asyncio.get_running_loop().time()
-        local = LocalEnd(self)
-        pair = await self._base.pair(lambda: local, peer)
+        kind, now = CarrierKind.BULK if bulk else CarrierKind.CONTROL, asyncio.get_running_loop().time()
         try:
-            name, actions = machine.open(peer, CarrierKind.BULK if bulk else CarrierKind.CONTROL, now)
+            name, actions = self._running.open(peer, kind, now)
         except NoStream as error:
-            pair.close()
             raise ConnectionError(str(error)) from error
-        local.stream = name
-        self._locals[name] = local
+        local = self._locals[name] = LocalEnd(self, name)
         self._why[name] = ""
         self._act(actions)
         try:
+            pair = await self._pair_of(local, name)
             return await pair.connect(protocol, tls, host)
         except OSError as error:
             why = self._why[name]
@@ -316,22 +313,28 @@ class RelayedStreams:
 
     def _accept(self, stream: StreamId) -> None:
         """Makes the local end of a stream that a member has opened; it waits for a listener to take it."""
-        local = self._locals[stream] = LocalEnd(self)
-        local.stream = stream
+        local = self._locals[stream] = LocalEnd(self, stream)
         task = asyncio.create_task(self._make_pair(local, stream), name="a relayed stream")
         self._accepting.add(task)
         task.add_done_callback(self._accepting.discard)
 
     async def _make_pair(self, local: LocalEnd, stream: StreamId) -> None:
         try:
-            incoming = await self._base.pair(lambda: local, stream[0])
+            incoming = await self._pair_of(local, stream)
         except OSError as error:  # no descriptor is left
             log.warning("stream-refused", why=str(error))
-            self.abort(stream)
             return
         self._incoming.append(incoming)
         for listener in self._listeners:
             listener.wake()
+
+    async def _pair_of(self, local: LocalEnd, stream: StreamId) -> Pair:
+        """Returns the other end of a local end, whose stream ends if there is none. Raises OSError."""
+        try:
+            return await self._base.pair(lambda: local, stream[0])
+        except BaseException:
+            self.abort(stream)
+            raise
 
     # -- time ----------------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ a weak base --at once-->                                it would join a weak gro
 no strong base for `aggregation.amnesty_s`              silent electors count as gone for good
 
 The owner has the first offer of a start wait, or every one: an offer whose session never began waits on, too.
-While such a wait lasts, a T_group without a group counts as a failed round, but no round ends.
+While such a wait lasts, a T_group without a group counts as a failed round, but no round ends. Who waits for
+ever for every group waits for a quorum: it joins a weak group only on a weak base.
 
 (1) None ends while no group can form without peers of another version (protocol.swarm.votes.mixed).
 """
@@ -102,7 +103,7 @@ class Patience:
         if not self._settings.quorum.weak:
             return False
         is_over = self.failed_rounds >= PATIENT_ROUNDS and now - self._failed_since >= PATIENT_S
-        return is_over or not self._state.base.is_strong
+        return (is_over and not self._settings.timeouts.is_endless) or not self._state.base.is_strong
 
     def gone(self, now: float) -> tuple[bytes, ...]:
         """The electors that count as gone for good, sorted: declared by the owner, or silent too long."""

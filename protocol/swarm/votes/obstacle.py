@@ -27,6 +27,7 @@ class Stage(Enum):
     """What follows from the obstacle."""
 
     NEVER = "no weak groups are allowed"
+    ENDLESS = "the owner has this node wait for a quorum for ever"
     TOO_FEW = "those who are here are no group"
     WEAK = "weak bases are made meanwhile"
     PATIENT = "a weak group is allowed after a while"
@@ -197,4 +198,6 @@ class _Look:
             return Stage.TOO_FEW
         if not self._state.base.is_strong:
             return Stage.WEAK
+        if self._settings.timeouts.is_endless:
+            return Stage.ENDLESS
         return Stage.WILLING if self._patience.is_willing(self._now) else Stage.PATIENT

@@ -10,14 +10,14 @@ from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.wire import codec
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import Ready
-from scenarios.simulator.plans import Aggregation, Plan
+from scenarios.simulator.plans import Plan, Summation
 
 FROM_DISK = ResultCertificate
 """What a peer sends that its node does not hold."""
 
 
 def test_a_node_that_goes_through_its_record_again_sends_the_same():
-    aggregation = Aggregation(masked=MaskedSettings(4.0, None), dimension=10)
+    aggregation = Summation(masked=MaskedSettings(4.0, None), dimension=10)
     network = NotedNetwork(Plan(5, 2, aggregation=aggregation), 3).run()
     for peer in network.peers:
         assert isinstance(peer, NotedPeer)

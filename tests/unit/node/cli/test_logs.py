@@ -175,7 +175,7 @@ FIELDS = {
     "outpaced": {"train_s", "rounds", "round"},
     **{f"peer-{name}": {"peer", "key"} for name in ("joined", "left")},
     **{f"peer-{name}": {"peer", "why"} for name in WHY},
-    **{name: {"text"} for name in ("waiting", "alone", "weak", "quorum", "warning")},
+    **{name: {"text"} for name in ("waiting", "alone", "weak", "quorum", "stays", "warning")},
     "rolled-back": set(),
     "draining": {"within_s"},
     "comparing": {"within_s"},

@@ -11,7 +11,8 @@ from node.desk.invitations import HABITS, LINES, Habits, kept_habits
 from node.system.errors import ConfigError
 from tests.unit.node.desk.wards import ward_csv
 
-INVITE = {"task": "w.toml", "data": "ward.csv", "relay": "relay.example#v8k2-qm4t", "me": "Ward A"}
+RELAYS = "relay.example#v8k2-qm4t\nrelay-2.example#0000-0001 "
+INVITE = {"task": "w.toml", "data": "ward.csv", "relay": RELAYS, "me": "Ward A"}
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_an_invitation_names_all_and_its_folder(folder):
     found = line(folder, "invite", **INVITE, names=["Ward B", " ", "Ward C "])
     assert shlex.split(found.command) == [
         *("murmuration", "invite", "w.toml", "--data", "ward.csv", "--me", "Ward A"),
-        *("--relay", "relay.example#v8k2-qm4t", "Ward B", "Ward C"),
+        *("--relay", "relay.example#v8k2-qm4t", "--relay", "relay-2.example#0000-0001", "Ward B", "Ward C"),
     ]
     assert found.folder == "runs/sepsis"
     read = found.read()
@@ -42,10 +43,10 @@ def test_an_invitation_names_all_and_its_folder(folder):
     )
 
 
-def test_relay_and_own_name_are_kept_for_the_owner_alone(folder):
+def test_relays_and_own_name_are_kept_for_the_owner_alone(folder):
     assert kept_habits(folder) == Habits()
     line(folder, "invite", **INVITE, names=["Ward B"])
-    assert kept_habits(folder) == Habits("relay.example#v8k2-qm4t", "Ward A")
+    assert kept_habits(folder) == Habits(RELAYS.strip(), "Ward A")
     assert stat.S_IMODE((folder.path / HABITS).stat().st_mode) == 0o600
     for content in (b"{", b"[]", b'{"relay": 3, "me": ""}', b"[" * 50_000, b"\xff"):
         (folder.path / HABITS).write_bytes(content)
@@ -56,6 +57,7 @@ def test_relay_and_own_name_are_kept_for_the_owner_alone(folder):
     ("changed", "told"),
     [
         ({"relay": "relay.example"}, "--relay 'relay.example' is refused"),
+        ({"relay": " "}, "--relay '' is refused"),
         ({"me": ""}, "--me '' is refused"),
         ({"names": []}, "nobody is named"),
         ({"names": ["--yes"]}, "the name '--yes' is refused"),
@@ -74,7 +76,9 @@ def test_what_cannot_be_an_invitation_is_refused_and_not_kept(folder, changed, t
 def test_the_words_of_a_code_are_checked_before_it_is_tried(folder):
     found = line(folder, "join", code=" RELAY.example/48213-otter-width-salt ", data="ward.csv")
     assert found.command == "murmuration join relay.example/48213-otter-width-salt --data ward.csv"
-    assert (found.room, found.read().code.room) == ("48213", "48213")
+    assert (found.room, found.read().code.room, found.read().allow_code) == ("48213", "48213", False)
+    allowing = {"code": "relay.example/48213-otter-width-salt", "data": "ward.csv", "allow-code": True}
+    assert line(folder, "join", **allowing).command == f"{found.command} --allow-code"
     with pytest.raises(ConfigError, match='no word "slat"; did you mean salt'):
         line(folder, "join", code="relay.example/48213-otter-width-slat", data="ward.csv")
     for code in ("", "--yes", "relay.example", "-x/48213-otter-width-salt"):

@@ -33,8 +33,7 @@ def line(mode: str, folder: str = "") -> Asking:
 
 
 @pytest.fixture
-async def talks(tmp_path, monkeypatch) -> AsyncIterator[Talks]:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+async def talks(tmp_path) -> AsyncIterator[Talks]:
     talks = Talks(tmp_path)
     yield talks
     await talks.close(0.0)
@@ -114,8 +113,7 @@ def open_files() -> int:
     return len([*Path("/proc/self/fd").iterdir()])
 
 
-async def test_with_the_desk_all_commands_end_and_no_file_stays_open(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+async def test_with_the_desk_all_commands_end_and_no_file_stays_open(tmp_path):
     before = open_files()
     talks = Talks(tmp_path)
     for mode in ("stays", "once"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from node.invitation.inviting import Reception, code_of, new_seats, with_new_codes
+from node.invitation.inviting import Reception, code_of, new_seats, spent_seats, with_new_codes
 from node.invitation.joining import Decision, NotJoined, Visitor
 from node.invitation.kept import INVITING, JOINING, Inviting, Joining, Own, kept_inviting, kept_joining
 from node.invitation.rooms import Shut
@@ -35,6 +35,7 @@ class Told:
     def __init__(self, closes: bool = True) -> None:
         self.told: list[tuple[str, News]] = []
         self.troubles: list[str] = []
+        self.voided: asyncio.Queue[tuple[str, Code | None]] = asyncio.Queue()
         self.all_here = asyncio.Event()
         self.reception: Reception | None = None
 
@@ -45,6 +46,9 @@ class Told:
 
     def trouble(self, text) -> None:
         self.troubles.append(text)
+
+    def lost(self, name, code) -> None:
+        self.voided.put_nowait((name, code))
 
 
 class Says:
@@ -90,7 +94,7 @@ class Scene:
         names = ("Ward B", "Ward C")
         async with self.relay.opened(A, OpenRooms(WORD, b"", (), 2)) as (_, relay, rooms):
             seats = new_seats(names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
-            self.state = Inviting("ward", "Ward A", TEXT, relay, seats, Own("a.csv"))
+            self.state = Inviting("ward", "Ward A", TEXT, (relay,), seats, Own("a.csv"))
         self.begin()
         return self
 
@@ -196,6 +200,7 @@ async def test_both_ends_may_be_cut_off_and_start_again_at_any_time(scene):
     owner.waits.clear()
     scene.relay.cut_joiners()
     await owner.waits.wait()  # it came back by itself
+    assert owner.troubles == []
     owner.waits.clear()
     joining.cancel()
     await asyncio.gather(joining, return_exceptions=True)
@@ -298,14 +303,37 @@ async def test_a_code_that_is_burnt_or_too_old_gets_a_successor_and_the_others_s
     taken, free = scene.state.seats
     burnt = replace(scene.state, seats=(taken, replace(free, tries=0)))
     dial = partial(scene.relay.opened, A)
-    renewed = await with_new_codes(burnt, dial, now)
+    renewed = await with_new_codes(burnt, spent_seats(burnt, now), dial, now)
     assert renewed.seats[0] == taken
     assert renewed.seats[1].room != free.room
     assert (renewed.seats[1].name, renewed.seats[1].tries) == ("Ward C", 3)
     old = replace(scene.state, seats=(replace(taken, key=B.public, until=0), replace(free, until=0)))
-    renewed = await with_new_codes(old, dial, now)
+    renewed = await with_new_codes(old, spent_seats(old, now), dial, now)
     assert renewed.seats[0] == old.seats[0]
     assert renewed.seats[1].until > now
-    assert await with_new_codes(scene.state, dial, now) is scene.state
+    assert await with_new_codes(scene.state, spent_seats(scene.state, now), dial, now) is scene.state
     with pytest.raises(Shut):
         await scene.join(1, C)  # the room of the code before
+
+
+async def test_a_room_that_another_inviter_took_is_noticed(scene):
+    """While the list is open its seat gets a new code; after that the owner hears it once."""
+    old, kept = scene.code(0), scene.code(1)
+    scene.relay.start_again(taken={old.room: C})
+    name, new = await scene.watcher.voided.get()
+    assert (name, new.relay, new.room != old.room) == ("Ward B", old.relay, True)
+    scene.state = scene.reception.state
+    assert scene.code(1) == kept
+    owner = Says()
+    owner.before_answer.clear()
+    joining, joined = scene.join(0, B, owner), scene.join(1, C)
+    await scene.watcher.all_here.wait()
+    await scene.reception.close_list()
+    await joined
+    scene.relay.start_again(taken={new.room: C})
+    assert await scene.watcher.voided.get() == ("Ward B", None)
+    scene.relay.start_again(taken={new.room: C})
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert scene.watcher.voided.empty()
+    joining.cancel()

@@ -24,6 +24,21 @@ def test_a_relay_is_read_with_its_word():
 
 
 @pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (["relay.example:443#v8k2-qm4t"], "--relay names relay.example:443 twice; give each relay once"),
+        (
+            [f"relay-{number}.example#v8k2-qm4t" for number in range(3)],
+            "4 relays are given; allowed: at most 3",
+        ),
+    ],
+)
+def test_a_swarm_has_at_most_three_relays_each_once(capsys, more, why):
+    words = [word for each in more for word in ("--relay", each)]
+    assert refused(capsys, "ward.toml", *USUAL, *words, "Ward B") == why
+
+
+@pytest.mark.parametrize(
     "written", ["relay.example", "#v8k2-qm4t", "relay.example#word", "a b#v8k2-qm4t", ""]
 )
 def test_a_relay_without_its_word_is_refused(written):

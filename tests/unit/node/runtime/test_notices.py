@@ -70,6 +70,10 @@ def test_a_peer_whose_endpoint_stands_for_its_key_is_called_by_its_name(notices)
         return told.text
 
     assert said(Note.UNREACHABLE, "away") == "ward b cannot be reached (away); trying again"
+    assert said(Note.STAYS, "15") == (
+        "the run is over here; this node stays up to 15 min more for ward b, which lacks the last model; "
+        "Ctrl-C ends it"
+    )
     assert said(Note.JOINED, KEYS[1].hex()[:8]) == "ward b is here (key 01010101)"
 
 

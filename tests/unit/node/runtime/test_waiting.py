@@ -39,6 +39,7 @@ PATIENT = Obstacle(Stage.PATIENT, 2, (A, C), Whose.STRONG, patience=PatienceLeft
 NAMED = "who were named for the first model"
 QUORUM = "who made the last model with a quorum"
 OTHERS = "of another version of the protocol"
+HAND_OVER = "; if they have ended their run, one of them starts again, and gives this node the last model"
 TWO_HERE = "a model takes at least 3 peers, and 2 are here"
 NEVER = "nothing goes on without them (aggregation.weak = false)"
 AS_LONG = "goes on without them as soon as the others here have waited as long"
@@ -64,6 +65,12 @@ ME = Elector("h:1", is_me=True, is_bound=True)
             NEVER + HINT,
         ),
         (
+            Obstacle(Stage.ENDLESS, 1, (A,), Whose.LAST),
+            f"10.0.0.3:1, {MADE}",
+            f"1 peer, {MADE}",
+            f"it waits for them as long as it takes (--wait forever), and no round is spent{HINT}",
+        ),
+        (
             Obstacle(Stage.TOO_FEW, 1, here=2, least=3, patience=PatienceLeft(amnesty_s=9.0)),
             "1 peer more",
             "1 peer more",
@@ -74,6 +81,12 @@ ME = Elector("h:1", is_me=True, is_bound=True)
             f"10.0.0.3:1, {MADE}",
             f"1 peer, {MADE}",
             TWO_HERE,
+        ),
+        (
+            Obstacle(Stage.TOO_FEW, 2, (A,), Whose.LAST, here=1, least=3),
+            f"10.0.0.3:1, {MADE}",
+            f"2 peers, {MADE}",
+            f"a model takes at least 3 peers, and 1 is here{HAND_OVER}",
         ),
         (Obstacle(Stage.WILLING, 0, (), Whose.LAST), f"somebody {MADE}", f"somebody {MADE}", AS_LONG),
         (

@@ -26,7 +26,7 @@ args = { inputs = 1, outputs = 2 }
 B, C, D = (
     Seat(f"Ward {letter}", f"0000{letter}", "otter-width-salt", 2_000_000_000) for letter in ("B", "C", "D")
 )
-STATE = Inviting("ward", "Ward A", TASK, RELAYS[0], (B, C, D), Own("a.csv"))
+STATE = Inviting("ward", "Ward A", TASK, RELAYS, (B, C, D), Own("a.csv"))
 
 
 class Typing(Terminal):

@@ -257,7 +257,7 @@ def test_windows_shrink_where_streams_are_many(end):
     end.said()
     assert end.hear(CREDIT, stream, 4) == [Room(stream)]
     assert end.hear(CREDIT, stream, 8) == []  # it said that it has room at 4
-    assert End(bounds=Bounds(piece=64, kept=1)).machine._window == 64
+    assert End(bounds=Bounds(credit=64, kept=1)).machine._window == 64
 
 
 # -- ways and outages ------------------------------------------------------------------------------

@@ -1,19 +1,30 @@
 """The end of a node: rounds without an offer when its budget is spent; for which peers it lingers."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
-from protocol.actions import Closed, Completed, Failed, Healed, Reason, Serve
+from protocol.actions import Closed, Completed, Failed, Healed, Note, Notice, Reason, Serve
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.quorum.electorate import of_names
-from protocol.swarm.last_rounds import LINGER_S, Closing
-from protocol.swarm.meeting.membership import Members
+from protocol.swarm.last_rounds import AWAY_S, LINGER_S, Closing
+from protocol.swarm.meeting.discovery import NOBODY_LISTENS, Discovery
 from protocol.swarm.node import Node
 from protocol.swarm.recovery.backoff import RETRY_S
 from protocol.swarm.recovery.fetch import PATIENCE_S
 from protocol.wire import signing
-from protocol.wire.messages import Accepted, BasePiece, Certificate, Group, Hello, PieceRequest, Ready
+from protocol.wire.endpoints import of_key
+from protocol.wire.messages import (
+    Accepted,
+    Announce,
+    BasePiece,
+    Certificate,
+    Group,
+    Hello,
+    PieceRequest,
+    Ready,
+)
 from tests.parts import (
     COUNTER,
     NOW,
@@ -30,6 +41,7 @@ from tests.parts import (
     outbox,
     rand,
     ready,
+    settings,
     state,
     vector,
 )
@@ -382,19 +394,19 @@ def test_a_certificate_heals_a_follower_that_was_a_member():
 # -- how long a node lingers for whom ----------------------------------------------------------------------
 
 
-def closing(**shown) -> Closing:
+def closing(shown: Announce | None = None, **changes) -> Closing:
     """A node after round 1 on a base, and what one other peer shows, followers too."""
-    where = state(round=1, held=base(1, 1))
-    known = Members(where)
-    known.learn(announce(TWO, **shown), NOW, live=True)
-    held = Closing(where, known)
-    assert (held.until, held.is_over(False, NOW)) == (None, False)
+    where, own = state(round=1, held=base(1, 1)), settings(ONE, **changes)
+    discovery = Discovery(own, where, bytes(32))
+    discovery.members.learn(shown or announce(TWO), NOW, live=True)
+    held = Closing(own, where, discovery)
+    assert (held.until, held.is_over(False, NOW), held.look(NOW)) == (None, False, [])
     held.begin(0.0, NOW)
     return held
 
 
 def test_nobody_is_waited_for_that_confirmed_the_base():
-    confirmed = closing(base=base(1, 1))
+    confirmed = closing(announce(TWO, base=base(1, 1)))
 
     assert not confirmed.is_over(True, NOW)
     assert confirmed.is_over(False, NOW)
@@ -403,7 +415,7 @@ def test_nobody_is_waited_for_that_confirmed_the_base():
 
 def test_who_shows_another_base_is_waited_for_while_it_lingers():
     for shown in ({"round": 1}, {"base": base(2, 1)}, {"base": base(0), "following": True}):
-        held = closing(**shown)
+        held = closing(announce(TWO, **shown))
         assert not held.is_over(False, NOW + LINGER_S - 1)
         assert held.is_over(True, NOW + LINGER_S)
 
@@ -413,3 +425,68 @@ def test_it_lingers_while_others_may_need_a_certificate():
     held.begin(15.0, NOW)
 
     assert held.until == NOW + 15.0 + PATIENCE_S
+
+
+# -- members that are away when the run ends -----------------------------------------------------------------
+
+HAS_IT = {"base": base(1, 1)}
+STAYS = Notice(Note.STAYS, endpoint(TWO), "15")
+
+
+def staying(shown: Announce | None = None, **changes) -> Closing:
+    """The same on the last base, where the owner has every offer wait for ever."""
+    return closing(shown, **{"sums": 1, "wait_each_s": inf, **changes})
+
+
+def test_who_waits_for_ever_stays_for_one_who_lacks_the_last_base_and_says_so_once():
+    held = staying()
+    assert (held.look(NOW + LINGER_S - 1), held.deadline) == ([], NOW + LINGER_S)
+    held._discovery.members.suspect(TWO.public)
+    assert not held.is_for_the_absent, "its owner was not told yet"
+    assert held.look(NOW + LINGER_S) == [replace(STAYS, text=f"{(AWAY_S - LINGER_S) / 60:.0f}")]
+    assert held.look(NOW + LINGER_S) == []
+    assert held.is_for_the_absent
+    assert (held.is_over(False, NOW + AWAY_S - 1), held.is_over(True, NOW + AWAY_S)) == (False, True)
+    assert held.deadline == NOW + AWAY_S
+
+    held._discovery.members.learn(announce(TWO, counter=COUNTER + 1), NOW, live=True)
+    assert not held.is_for_the_absent, "it is here, and may be fetching"
+    held._discovery.members.learn(announce(TWO, counter=COUNTER + 2, **HAS_IT), NOW, live=True)
+    assert held.is_over(False, NOW + LINGER_S)
+
+
+@pytest.mark.parametrize(
+    ("shown", "changes"),
+    [
+        ({}, {"sums": 2}),  # the run goes on without this node
+        ({}, {"wait_each_s": 0.0}),
+        ({"leaving": True}, {}),
+        ({}, {"allow": frozenset({THREE.public})}),
+        (HAS_IT, {}),
+    ],
+)
+def test_otherwise_it_lingers_no_longer_than_for_those_who_are_here(shown, changes):
+    held = staying(announce(TWO, **shown), **changes)
+    assert (held.look(NOW + LINGER_S), held.is_over(True, NOW + LINGER_S)) == ([], True)
+
+
+def test_who_refuses_connections_is_gone():
+    held = staying()
+    held._discovery.unreachable(endpoint(TWO), NOW, NOBODY_LISTENS)
+    assert held.is_over(False, NOW + LINGER_S)
+
+
+def test_who_was_started_with_the_last_base_stays_until_it_has_given_it_to_somebody():
+    where, ends = state(round=1, held=base(1, 1)), [of_key(key.public) for key in (ONE, TWO)]
+    own = settings(ONE, endpoint=ends[0], seeds=(ends[1],), sums=1, wait_each_s=inf)
+    discovery = Discovery(own, where, bytes(32))
+    discovery.open(NOW)
+    held = Closing(own, where, discovery)
+    held.begin(0.0, NOW)
+    assert held.look(NOW + LINGER_S) == [replace(STAYS, who="", text="15")]
+    lacks = announce(TWO, endpoint=ends[1])
+    discovery.members.learn(lacks, NOW, live=True)
+    assert (held.look(NOW), held.is_over(False, NOW + LINGER_S)) == ([], False)
+    has_it = announce(TWO, endpoint=ends[1], counter=COUNTER + 1, **HAS_IT)
+    discovery.members.learn(has_it, NOW, live=True)
+    assert (held.look(NOW), held.is_over(False, NOW + LINGER_S)) == ([], True)

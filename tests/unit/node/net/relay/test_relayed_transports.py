@@ -88,10 +88,11 @@ async def test_a_member_that_is_away_is_no_refused_connection():
         assert away.away_s > 0
 
 
-async def test_nobody_without_a_place_on_the_list_is_dialled():
+async def test_nobody_without_a_place_on_the_list_is_dialled(caplog):
     async with swarm(ONE, OTHER) as (_, (here, _)):
         here.transport.send(of_key(THIRD.public), [small(1)])
         assert await here.lost.get() == (of_key(THIRD.public), "it is no member of this swarm")
+    assert not caplog.records
 
 
 async def test_a_relay_brings_links_bulk_and_health_to_a_node_and_not_its_page():

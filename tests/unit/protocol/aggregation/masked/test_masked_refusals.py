@@ -8,7 +8,7 @@ import pytest
 from protocol.actions import Evidence, Failed
 from protocol.aggregation.masked.release import release_digest
 from protocol.aggregation.masked.unmasking import check_result, totals_digest
-from protocol.aggregation.masked.view_change import votes_digest
+from protocol.aggregation.masked.view_change import ViewChanges, votes_digest
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.wire import signing
@@ -308,7 +308,7 @@ def test_two_votes_in_one_view_are_evidence():
 
 
 def leader(view: int) -> bytes:
-    return at_masks()._rounds._views.leader(view)  # type: ignore[union-attr]
+    return ViewChanges(machine(REDUCERS).participant, SCHEDULE.scheme).leader(view)
 
 
 VIEW = next(view for view in (1, 2, 3) if leader(view) in OTHERS)

@@ -1,5 +1,7 @@
 """How long a node waits for its electors, and what it does then."""
 
+from math import inf
+
 import pytest
 
 from protocol.quorum.electorate import of_keys, of_names
@@ -55,8 +57,15 @@ def test_short_rounds_do_not_shorten_the_time():
     assert found.is_willing(NOW + PATIENT_S)
 
 
-def test_on_a_weak_base_it_is_willing_at_once():
-    assert patience(WEAK).is_willing(NOW)
+@pytest.mark.parametrize("wait_each_s", [0.0, inf])
+def test_on_a_weak_base_it_is_willing_at_once(wait_each_s):
+    assert patience(WEAK, wait_each_s=wait_each_s).is_willing(NOW)
+
+
+def test_who_waits_for_ever_waits_for_a_quorum():
+    found = patience(wait_each_s=inf)
+    last = failing(found, PATIENT_ROUNDS, PATIENT_S)
+    assert not found.is_willing(last + PATIENT_S)
 
 
 @pytest.mark.parametrize("held", [STRONG, WEAK])

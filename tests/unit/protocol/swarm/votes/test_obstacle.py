@@ -1,6 +1,7 @@
 """Why no group forms: who is missing, what follows, and when a node gives notice of it."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -178,6 +179,8 @@ def test_what_comes_of_it():
     assert outlook(five().fail(4)) == (Stage.PATIENT, 1, Whose.LAST)
     assert outlook(five().fail(PATIENT_ROUNDS)) == (Stage.PATIENT, 0, Whose.LAST)
     assert outlook(five().fail(PATIENT_ROUNDS, PATIENT_S)) == (Stage.WILLING, 0, Whose.LAST)
+    endless = five(wait_each_s=inf).fail(PATIENT_ROUNDS, PATIENT_S)
+    assert outlook(endless) == (Stage.ENDLESS, 0, Whose.LAST)
     assert outlook(five(held=WEAK)) == (Stage.WEAK, PATIENT_ROUNDS, Whose.STRONG)
     assert outlook(five(weak=False)) == (Stage.NEVER, PATIENT_ROUNDS, Whose.LAST)
     assert five(amnesty_s=90.0).look().patience.amnesty_s == 90.0

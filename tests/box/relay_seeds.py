@@ -1,0 +1,131 @@
+"""A run from one seed of a swarm whose members reach each other by relays, through random outages.
+
+    start ──▶ two sums of all ──▶ outages, each at a moment of its own ──▶ all is mended ──▶ a sum of all
+
+An outage lasts from 3 seconds to two minutes: a relay is killed and starts again, some members lose their
+way to the relays, or a member stands still. `python -m tests.box --relays 4711` makes a run again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from protocol.wire.masked_messages import Ack, Join, Masked, Release
+from protocol.wire.messages import Group, Message, Ready, Share, Sum
+from tests.box.box import Box, BoxNode, BoxTracker
+from tests.box.invariants import NoRoundSpent, all_rules, nothing_left
+from tests.box.seeds import CLOSED_S, END_S
+
+TRAINS_S = 15.0
+LASTS_S = (3.0, 12.0, 40.0, 120.0)
+TOGETHER_S = 60.0
+"""Within this time after the last outage all are in one sum."""
+KINDS: tuple[type[Message], ...] = (Ready, Group, Share, Sum, Join, Masked, Ack, Release)
+
+
+class RelayRun:
+    """One run."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.rng = rng = random.Random(f"{seed} relays")
+        count = rng.choice((3, 4, 5, 7))
+        self.box = box = Box(seed, folder, count, 1000)
+        box.network.slowest_s = rng.choice((0.02, 0.25))
+        box.watchers = [*all_rules(), NoRoundSpent()]
+        box.with_relays(rng.choice((1, 1, 2)))
+        pace = random.Random(f"{seed} training")
+        box.loop.lasts_s = lambda name: pace.uniform(0.9, 1.1) * TRAINS_S if name == "_train" else 0.0
+        self._open = 0
+        """How many outages are not over yet."""
+
+    def go(self) -> Box:
+        """Runs it to its end; AssertionError, with the trace, if anything is as it must not be."""
+        box = self.box
+        with box:
+            box.start_all()
+            box.run(lambda: bool(box.faults) or self._all_in(2), within_s=120.0)
+            for _ in range(self.rng.choice((1, 1, 2, 3))):
+                self._draw(self.rng.choice(box.nodes))
+            box.run(lambda: bool(box.faults) or not self._open, within_s=1500.0)
+            self._must_meet()
+            for node in box.nodes:
+                if node.engine is not None:
+                    node.tell_to_end()
+            box.run(lambda: bool(box.faults) or box.all_ended, within_s=END_S)
+            if not box.faults:
+                for relay in box.relays:
+                    relay.kill()
+                box.run_for(CLOSED_S)
+                nothing_left(box)
+        assert not box.faults, box.told()
+        return box
+
+    # -- outages -----------------------------------------------------------------------------------
+
+    def _draw(self, node: BoxNode) -> None:
+        """Draws an outage, its moment and its end."""
+        rng, box = self.rng, self.box
+        begin, end = rng.choice(
+            (
+                (self._kill(relay := rng.choice(box.relays)), partial(self._restart, relay)),
+                self._cut(rng.sample(box.nodes, 1)),
+                self._cut(rng.sample(box.nodes, rng.randint(1, box.count - 1))),
+                (node.pause, node.go_on),
+            )
+        )
+        lasts_s = rng.choice(LASTS_S) * rng.uniform(0.8, 1.2)
+        self._open += 1
+        acted: list[bool] = []
+
+        def over() -> None:
+            box.note(node.number, "outage", "over")
+            end()
+            self._open -= 1
+
+        def act() -> None:
+            if not acted:
+                acted.append(True)
+                box.note(node.number, "outage", f"{begin} for {lasts_s:.3f} s")
+                box.at(lasts_s, over)
+                begin()
+
+        if rng.random() < 0.7:
+            node.before_message(act, "any", rng.choice(KINDS), rng.randint(1, 4))
+        box.at(rng.uniform(0.0, 20.0), act)
+
+    def _kill(self, relay: BoxTracker) -> Callable[[], None]:
+        return relay.kill
+
+    def _restart(self, relay: BoxTracker) -> None:
+        if relay.is_over:
+            relay.start()
+
+    def _cut(self, nodes: list[BoxNode]) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Cuts the ways of these to all relays."""
+        ways = [(node.number, relay.number) for node in nodes for relay in self.box.relays]
+
+        def cutting() -> None:
+            for way in ways:
+                self.box.network.cut(*way)
+
+        return cutting, self.box.network.heal
+
+    # -- what must be ------------------------------------------------------------------------------
+
+    def _all_in(self, sums: int) -> bool:
+        count = self.box.count
+        return all(node.has_aggregated(sums, participants=count) for node in self.box.nodes)
+
+    def _must_meet(self) -> None:
+        """All is mended: within TOGETHER_S all are in one sum."""
+        box = self.box
+        before = [len(node.records) for node in box.nodes]
+
+        def is_in(node: BoxNode, old: int) -> bool:
+            return any(one.participants == box.count for one in node.records[old:])
+
+        box.note(0, "outage", "all over")
+        box.run(lambda: bool(box.faults) or all(map(is_in, box.nodes, before)), TOGETHER_S)
