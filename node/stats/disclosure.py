@@ -23,6 +23,7 @@ class Hidden(StrEnum):
 
     FEW = f"< {LEAST_CELL}"
     BESIDE = "hidden"
+    NOISE = "noise"  # that drowns it
 
 
 Cell = int | Hidden
@@ -66,22 +67,22 @@ def _next_to_hide(counts: Counts, marks: NDArray[np.bool_]) -> int:
     return min(printed, key=lambda place: (counts[place] == 0, place == len(counts) - 1, counts[place]))
 
 
-def bins(cells: Counts, most: int = 32) -> list[tuple[int, int, int]]:
+def bins(cells: NDArray[np.generic], most: int, least: float) -> list[tuple[int, int, int]]:
     """Returns (start, stop, rows) of a histogram's bars: stretches of equal `cells` (k,), 2^i of them.
 
-    At most `most`, each with at least LEAST_CELL rows; empty if there are not so many.
+    At most `most`, each with at least `least` rows; empty if there are not so many.
     """
     width = max(1, len(cells) // most)
     found: list[tuple[int, int, int]] = []
-    start = rows = 0
+    start, rows = 0, 0.0
     for stop in range(width, len(cells) + 1, width):
-        rows += int(cells[stop - width : stop].sum())
-        if rows >= LEAST_CELL:
-            found.append((start, stop, rows))
-            start, rows = stop, 0
+        rows += float(cells[stop - width : stop].sum())
+        if rows >= least:
+            found.append((start, stop, round(rows)))
+            start, rows = stop, 0.0
     if found:
         first, _, of_last = found[-1]
-        found[-1] = (first, len(cells), of_last + rows)
+        found[-1] = (first, len(cells), of_last + round(rows))
     return found
 
 

@@ -58,7 +58,7 @@ def html(results: Results, made: str) -> str:
         *(_section("Models", *map(_model, results.models)) for _ in results.models[:1]),
         *(_section("Survival", *map(_survival, results.survival)) for _ in results.survival[:1]),
         _section("Methods", f"<p>{escape(methods(results))}</p>"),
-        _section("What is not printed", f"<p>{escape(_HIDDEN)}</p>"),
+        _section("What is not printed", f"<p>{escape(_HIDDEN if results.privacy is None else _DROWNED)}</p>"),
     ]
     return _PAGE.format(
         mark=MARK,
@@ -84,6 +84,8 @@ def _plain(value: object) -> object:
 
 def methods(results: Results) -> str:
     """Returns a paragraph that describes the methods, to be pasted into a paper."""
+    if results.privacy is not None:
+        return _PRIVATE.format(members=results.members, **asdict(results.privacy))
     kinds = dict.fromkeys(_LINKS[model.kind] for model in results.models if model.fit)
     said = [_POOLED.format(members=results.members)]
     if results.table_one.by:
@@ -114,6 +116,18 @@ _POOLED = (
     "sums and products by secure aggregation, so that only totals over all sites were opened. The figures "
     "are those of the pooled rows. Continuous variables are given as mean (standard deviation) and median "
     "[quartiles], categories as number (percentage of those known)."
+)
+_PRIVATE = (
+    "The rows of {members} sites were counted together by one secure sum with Gaussian noise, to which every "
+    "site contributed. It is ({epsilon:g}, {delta:g})-differentially private for single rows of a site (add "
+    "or remove one), as long as at least {honest} other sites are honest. The noise in each count has a "
+    "standard deviation of {cell_std:.3g} rows; counts were made consistent afterwards (weighted least "
+    "squares, projection). Continuous variables are given as mean (standard deviation) and median "
+    "[quartiles]; no tests were made."
+)
+_DROWNED = (
+    "A figure whose noise has a standard deviation above a quarter of it is not printed. No member has seen "
+    "a total without noise."
 )
 _HIDDEN = (
     f"Counts of 1 to {LEAST_CELL - 1} are printed as < {LEAST_CELL}, and a second count is hidden where a "

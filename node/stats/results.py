@@ -37,6 +37,7 @@ from node.stats.tests import (
 from node.storage.vector_files import Floats
 
 Counts = NDArray[np.int64]
+_BARS = 32
 Shown = tuple[Cell, ...]
 """Counts by group, those of all rows first."""
 
@@ -133,10 +134,21 @@ class SurvivalResult:
 
 
 @dataclass(frozen=True)
+class Privacy:
+    """What a release with noise has cost, if `honest` other members are honest, and its noise in rows."""
+
+    epsilon: float
+    delta: float
+    honest: int
+    cell_std: float
+
+
+@dataclass(frozen=True)
 class Results:
-    """All of it, of `members` members together."""
+    """All of it, of `members` members together; `privacy`: of figures with noise."""
 
     members: int
+    privacy: Privacy | None
     table_one: TableOne
     tables: tuple[CrossTable, ...]
     correlations: tuple[Correlation, ...]
@@ -155,6 +167,7 @@ def results(plan: Plan, base: Floats, members: int) -> Results:
     asked = zip(plan.asked.models, plan.models, strict=True)
     return Results(
         members=members,
+        privacy=None,
         table_one=table_one(plan.table_one, counted),
         tables=tuple(_cross(plan.table_one, pair, counted) for pair in plan.table_one.tables),
         correlations=tuple(_correlations(counted, int(counted.rows.sum()))),
@@ -224,7 +237,9 @@ def _number(
     missing = np.append(counted.rows - there, (counted.rows - there).sum())
     places = [len(counted.places[name]) - 1, *range(groups)]
     shown = _shown(missing, marks[1], groups)
-    bars = bins(counted.cells[name].sum(axis=0)) if not isinstance(shown[0], Hidden) else []
+    bars = (
+        bins(counted.cells[name].sum(axis=0), _BARS, LEAST_CELL) if not isinstance(shown[0], Hidden) else []
+    )
     outside = counted.outside[name]
     step = (column.high - column.low) / counted.cells[name].shape[1]
     return NumberSummary(

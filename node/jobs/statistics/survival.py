@@ -21,6 +21,7 @@ from node.jobs.statistics.newton import FARTHEST, Curve
 from node.storage.vector_files import Floats
 
 MOST_TIMES = 4096
+_ROUNDING = 1e-9  # of the grid: 0.3 / 0.1 is a little less than 3
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,14 @@ class Times:
     @property
     def places(self) -> int:
         """K: how many places the grid has."""
-        return int(self.time.high // self.grid) + 1
+        return int(self._place(np.array(self.time.high))) + 1
+
+    def _place(self, time: Doubles) -> Doubles:
+        return np.floor(time / self.grid + _ROUNDING)
 
     def read(self, table: Table) -> Doubles:
         """Returns (n, 2): place and event, NaN where either is missing."""
-        place = np.floor(np.maximum(self.time.values(table), 0.0) / self.grid)
+        place = self._place(np.maximum(self.time.values(table), 0.0))
         return np.stack([place, table[self.event.name]], axis=1)
 
 
