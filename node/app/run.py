@@ -31,6 +31,7 @@ from node.cli.logs import Log
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Split
+from node.jobs.cohort import Cohort
 from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
 from node.net.relay.streams import RelayedStreams
 from node.net.routes import answers
@@ -247,9 +248,10 @@ def prepared_on(
     named, mechanism = designed.named, designed.mechanism
     learning = make_learning(task, designed.model, dataset, options.seed, mechanism, system)
     trainer, steps = learning.trainer, task.step_plan
-    rounds = options.rounds or task.train.rounds
+    exact = isinstance(learning.job, Cohort)
+    rounds = learning.sums or options.rounds or task.train.rounds
     sums = rounds if steps is None else last_step(steps, options.rounds)
-    report_every = None if steps is None else steps.report_every
+    report_every = 1 if exact else None if steps is None else steps.report_every
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
@@ -283,6 +285,7 @@ def prepared_on(
             sums=sums,
             tries=sums,
             report_every=report_every,
+            cohort=exact,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
         ),
@@ -290,7 +293,7 @@ def prepared_on(
         allow=allowed(options),
         system=system,
         lone=LoneTraining(options.task, dataset, options.seed, rounds, options.alone_s, system=system)
-        if options.alone_s
+        if options.alone_s and not exact
         else None,
     )
 

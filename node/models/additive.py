@@ -85,8 +85,6 @@ class Cells(nn.Module):
     So a row has the norm 1. `edges` (numbers, cells - 1) are rising, by column of numbers.
     """
 
-    edges: torch.Tensor
-
     def __init__(
         self, columns: Sequence[Sequence[str | int]], cells: int, edges: Sequence[Sequence[float]] = ()
     ) -> None:
@@ -104,7 +102,7 @@ class Cells(nn.Module):
             if len(given) >= cells or sorted(set(given)) != list(given):
                 raise ValueError(f"edges must be lists of at most {cells - 1} rising numbers, not {given}")
             row[: len(given)] = torch.tensor(given)
-        self.register_buffer("edges", filled)
+        self.edges = nn.Parameter(filled, requires_grad=False)  # the same at all peers
 
     @property
     def scale(self) -> float:
@@ -147,12 +145,10 @@ class Additive(nn.Module):
     values of a column of numbers; `edges`: between them, by column of numbers, unless a file of weights has
     them. `one_against_rest`: each output is the logit of one class against all others, and what is returned
     are logits whose softmax is the share of each class's probability.
-    """
 
-    errors: torch.Tensor
-    """(outputs, p): the standard error of each value, where the mean of its column is fixed; 0: unknown."""
-    rows: torch.Tensor
-    """(p,): how many rows each cell has; 0 if nobody counted them."""
+    `errors` (outputs, p): the standard error of each value, where the mean of its column is fixed; 0: unknown.
+    `rows` (p,): how many rows each cell has; 0 if nobody counted them.
+    """
 
     def __init__(
         self,
@@ -169,8 +165,8 @@ class Additive(nn.Module):
         self.head = nn.Linear(self.body.size + 1, outputs, bias=False)
         nn.init.zeros_(self.head.weight)
         self._one_against_rest = one_against_rest
-        self.register_buffer("errors", torch.zeros(outputs, self.body.size))
-        self.register_buffer("rows", torch.zeros(self.body.size))
+        self.errors = nn.Parameter(torch.zeros(outputs, self.body.size), requires_grad=False)
+        self.rows = nn.Parameter(torch.zeros(self.body.size), requires_grad=False)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Returns the scores of `rows`: logits for classes."""

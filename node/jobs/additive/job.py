@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Event
 from node.jobs import limbs
-from node.jobs.additive.cells import ROWS_A_COEFFICIENT, Counts
+from node.jobs.additive.cells import ROWS_A_COEFFICIENT, SUMS, Counts
 from node.jobs.additive.newton import CodedRows, of_classes, of_numbers
 from node.jobs.additive.smoothing import Fit
 from node.jobs.additive.state import UNIT, Layout, Plan, Table
@@ -36,6 +36,8 @@ from node.system.errors import UserError, counted
 from protocol.wire.ids import Key
 
 MOST_NEWTON_SUMS = 8
+MOST_SUMS = SUMS + MOST_NEWTON_SUMS
+"""All sums of a job, those of counts too."""
 LEAST_ROWS = 20
 """The least rows of a site that takes part."""
 

@@ -7,6 +7,7 @@ import threading
 from node.data.dataset import Dataset
 from node.jobs.additive.columns import plan_of
 from node.jobs.additive.job import AdditiveJob
+from node.jobs.cohort import Cohort
 from node.models.additive import Additive
 from node.system.errors import UserError
 from node.task.sections import Task
@@ -16,12 +17,16 @@ from node.training.trainer import Trained, Trainer, Vector
 
 
 class AdditiveTrainer(Trainer):
-    """Evaluates bases of `job` on a node's rows: before the first curves all scores are alike."""
+    """Evaluates bases of `job` on a node's rows: before the first curves all scores are alike.
+
+    The job has the same members in all sums, as their totals have no noise.
+    """
 
     def __init__(self, task: Task, model: Additive, dataset: Dataset, seed: int) -> None:
         """Raises ConfigError for a task that is none for the job, UserError for too few rows."""
         super().__init__(model, task.train, dataset, seed, PlainSteps)
-        self.job = AdditiveJob(plan_of(task), dataset.train_x, dataset.train_y.numpy())
+        self._curves = AdditiveJob(plan_of(task), dataset.train_x, dataset.train_y.numpy())
+        self.job = Cohort(self._curves)
 
     def vector(self) -> Vector:
         """Returns base 0."""
@@ -40,4 +45,4 @@ class AdditiveTrainer(Trainer):
             return whole_model(self._model, {})
 
     def _put(self, vector: Vector) -> None:
-        self._model.load_state_dict(self.job.model(vector).state_dict())
+        self._model.load_state_dict(self._curves.model(self.job.of_job(vector)).state_dict())

@@ -68,7 +68,7 @@ def test_a_base_is_a_model_at_any_time(subject):
     job, base, found = trainer.job, trainer.vector(), []
     while not job.is_over(base):
         generation = len(found)
-        base = job.following(base, generation, job.contribution(base, generation).words, ())
+        base = job.following(base, generation, job.contribution(base, generation).words, (b"a" * 32,))
         found.append(trainer.evaluate(base))
     assert found[0].metrics["auc"] == 0.5  # before the first curves
     assert found[-1].metrics["auc"] > 0.85
