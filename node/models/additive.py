@@ -146,7 +146,7 @@ class Additive(nn.Module):
     them. `one_against_rest`: each output is the logit of one class against all others, and what is returned
     are logits whose softmax is the share of each class's probability.
 
-    `errors` (outputs, p): the standard error of each value, where the mean of its column is fixed; 0: unknown.
+    `errors` (outputs, p): the standard error of each value, with the mean of its column fixed; 0: unknown.
     `rows` (p,): how many rows each cell has; 0 if nobody counted them.
     """
 
