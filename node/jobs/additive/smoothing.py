@@ -30,7 +30,7 @@ from node.jobs.exact_arithmetic import Doubles, factorise, total
 from node.system.errors import UserError
 
 RIDGE = 1e-3
-_UPDATES = 4  # of all lambdas, from one sum
+_UPDATES = 3  # of all lambdas, from one sum
 _MOST_CHANGE, _LEAST, _MOST = 30.0, 1e-3, 1e6
 _STILL = 1.05  # lambdas that change by less than this factor stand still
 _HELD = 64.0  # by how many times all rows' weight a curve's mean is held at 0
@@ -183,9 +183,6 @@ def _smoothed(design: Design, sums: NewtonSums, fit: Fit, is_gaussian: bool) -> 
         found = step(design, sums, fit, penalty)
         lambdas = _updated(design, fit.lambdas, found)
         ratio = lambdas / fit.lambdas
-        dispersion = _dispersion(design, sums, fit, found, penalty) if is_gaussian else 1.0
-        fit = replace(fit, lambdas=lambdas, dispersion=dispersion)
-        updates += 1
         if updates == _UPDATES or (ratio.max() < _STILL and ratio.min() > 1 / _STILL):
             return replace(
                 fit,
@@ -194,6 +191,9 @@ def _smoothed(design: Design, sums: NewtonSums, fit: Fit, is_gaussian: bool) -> 
                 errors=found.errors,
                 deviance=sums.deviance,
             )
+        dispersion = _dispersion(design, sums, fit, found, penalty) if is_gaussian else 1.0
+        fit = replace(fit, lambdas=lambdas, dispersion=dispersion)
+        updates += 1
 
 
 def _updated(design: Design, lambdas: Doubles, found: Step) -> Doubles:
