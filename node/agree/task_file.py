@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from node.agree.outcome import Agreed
-from node.init.task_file import plain, toml
+from node.init.task_file import plain
+from node.system.toml_text import toml
 from node.task.data_schema import Schema
 from node.task.rules import key_name
 from node.task.sections import BUILT_IN_SOURCES, Task
