@@ -14,9 +14,10 @@ import torch
 from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, proved_claim
 from benchmarks.audit.offers import EXACT
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
+from mechanisms.joint_release import JointNoise
 from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
-from mechanisms.mechanism import CountPlan
+from mechanisms.mechanism import CountPlan, Guarantee
 from mechanisms.noise.randomness import Words
 from mechanisms.noised_counts import CountGrid, CountNoise, count_noise
 from mechanisms.record_sums import RecordSums, record_sums
@@ -259,6 +260,7 @@ def table_one_cases() -> list[Case]:
     A node's own code counts the rows: so the audit would see a row that moves the sums farther than Delta.
     """
     noise = count_noise(CountPlan(share=1.0, releases=1), EPSILON, DELTA, HONEST)
+    mechanism = JointNoise(noise, Guarantee(ONE_RECORD, EPSILON, DELTA, EPSILON, honest=HONEST))
     counts = counts_with(noise)
     joined = counts.row_units(END)
     without, unit = np.zeros_like(joined), counts.release.unit
@@ -266,7 +268,8 @@ def table_one_cases() -> list[Case]:
         mechanism="table one of node.stats",
         release=noised_table_one(counts, HONEST + 1),
         pair=Pair(without, joined, without * unit, joined * unit),
-        claim=Claim(EPSILON, DELTA, ONE_RECORD.words, "all counts and moments, once, of the honest", EXACT),
+        claim=proved_claim(mechanism.guarantee, "all counts and moments, once, of the honest", EXACT),
+        subject=mechanism,
     )
     of_one = replace(noise, noise_multiplier=noise.noise_multiplier * max(counts.release.scales))
     faults = {

@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from mechanisms.joint_release import JointNoise
@@ -29,7 +30,7 @@ from node.jobs.statistics.columns import Column, Table, rows_of
 from node.jobs.statistics.counts import SUMS
 from node.jobs.statistics.newton import MOST_SUMS
 from node.jobs.statistics.private import PrivateCounts, PrivateStatistics
-from node.observe.lines import JsonOutput, TextOutput, event_texts
+from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
 from node.runtime.engine import Engine
 from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
@@ -177,14 +178,14 @@ def _parameters(task: Task, length: int, roster: bytes | None) -> str:
     return json.dumps(shared, sort_keys=True, separators=(",", ":"), allow_nan=False, default=shared_values)
 
 
-def event_lines(event: NodeEvent) -> tuple[str, ...]:
+def event_lines(event: NodeEvent, tries: int = TRIES) -> tuple[str, ...]:
     """Returns an event in words, without those of learning."""
     match event:
         case RoundEnded(record) if record.reason is None:
             return (f"sum {record.round} of {record.participants} members",)
         case RoundEnded(record):
-            missing = f" (missing {', '.join(record.missing)})" if record.missing else ""
-            return (f"no sum, try {record.alone} of up to {TRIES} ({record.reason}){missing}",)
+            missing = f" (missing {missing_text(record)})" if record.missing else ""
+            return (f"no sum, try {record.alone} of up to {tries} ({record.reason}){missing}",)
         case Finished():
             return ()
         case _:
@@ -203,7 +204,8 @@ def stats(options: NodeOptions, written: Path) -> int:
         await until_done_or_told(engine, options.drain_timeout_s, show=None)
         ends.append(engine.agreed)
 
-    observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, event_lines)
+    texts = partial(event_lines, tries=prepared.plan.tries)
+    observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, texts)
     status = run_as(prepared, None, observer, live)
     base, vector = ends[-1]
     if not work.job.is_over(vector):
