@@ -89,7 +89,8 @@ class Wires:
         for number, key in enumerate(keys or self.keys):
             node = self[key]
             ones = np.ones(node._settings.aggregation.summed(node.base.generation), dtype="<f4")
-            self.carry_out(self.where(key), node.offer(ones, rand(number), self.now))
+            actions = node.offer(ones, rand(number), self.now)
+            self.carry_out(self.where(key), actions)
         return self.quiet()
 
     def follow(self, *keys: NodeKey) -> "Wires":

@@ -17,7 +17,7 @@ import torch
 from prometheus_client import CollectorRegistry
 from torch import nn
 
-from node.app.changing_members import following, words_of
+from node.app.changing_members import following, vouches_of
 from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
 from node.app.start_checks import (
@@ -32,6 +32,7 @@ from node.cli.logs import Log
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Split
+from node.jobs.cohort import Cohort
 from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
 from node.net.relay.streams import Presence, RelayedStreams
 from node.net.routes import answers
@@ -250,9 +251,10 @@ def prepared_on(
     named, mechanism = designed.named, designed.mechanism
     learning = make_learning(task, designed.model, dataset, options.seed, mechanism, system)
     trainer, steps = learning.trainer, task.step_plan
-    rounds = options.rounds or task.train.rounds
+    exact = isinstance(learning.job, Cohort)
+    rounds = learning.sums or options.rounds or task.train.rounds
     sums = rounds if steps is None else last_step(steps, options.rounds)
-    report_every = None if steps is None else steps.report_every
+    report_every = 1 if exact else None if steps is None else steps.report_every
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
@@ -286,6 +288,7 @@ def prepared_on(
             sums=sums,
             tries=sums,
             report_every=report_every,
+            cohort=exact,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
             swarm_folder=options.swarm_folder,
@@ -294,7 +297,7 @@ def prepared_on(
         allow=allowed(options),
         system=system,
         lone=LoneTraining(options.task, dataset, options.seed, rounds, options.alone_s, system=system)
-        if options.alone_s
+        if options.alone_s and not exact
         else None,
     )
 
@@ -360,7 +363,7 @@ def _settings(
             tracker=options.tracker,
             pins=pins,
             allow=prepared.allow,
-            words=words_of(options.swarm, options.swarm_folder),
+            vouches=vouches_of(options.swarm, options.swarm_folder),
         ),
         aggregation=Aggregation(
             dimension=dimension,

@@ -93,7 +93,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import NotFiniteError
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.node import Node
-from protocol.swarm.node_state import Words
+from protocol.swarm.node_state import Vouches
 from protocol.vectors.pieces import base_digest
 from protocol.wire.messages import Base, Group, Key, Parting, Vouch
 from protocol.wire.signing import parameters_hash
@@ -461,9 +461,9 @@ class Engine:
                 self._closed.set()
         return []
 
-    async def change_members(self, allow: frozenset[Key], words: Words) -> None:
+    async def change_members(self, allow: frozenset[Key], vouches: Vouches) -> None:
         """Learns with these keys from now on, and with no others (an invited swarm alone)."""
-        await self._shell.feed(lambda now: self._node.change_members(allow, words, now))
+        await self._shell.feed(lambda now: self._node.change_members(allow, vouches, now))
 
     def _keep_vouch(self, vouch: Vouch) -> None:
         """Keeps a member's word for a newcomer, and tells the owner, who may accept it."""

@@ -54,7 +54,7 @@ from protocol.swarm.meeting.passing_on import PassingOn
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.meeting.suspicion import Suspicion, silent
 from protocol.swarm.meeting.vouching import Vouching
-from protocol.swarm.node_state import NodeState, Settings, Words
+from protocol.swarm.node_state import NodeState, Settings, Vouches
 from protocol.swarm.phases import STEPS, Event, Phase
 from protocol.swarm.recovery.catch_up import CatchUp
 from protocol.swarm.recovery.fetch import Fetched, Past
@@ -345,12 +345,12 @@ class Node:
         self._discovery.clocks.step(offset_s, asleep_s)
         return []
 
-    def change_members(self, allow: frozenset[Key], words: Words, now: float) -> list[Action]:
+    def change_members(self, allow: frozenset[Key], vouches: Vouches, now: float) -> list[Action]:
         """The owner of a node in an invited swarm learns with these keys from now on, and with no others."""
         gone = sorted((self._state.allow or frozenset()) - allow)
         left = [action for key in gone for action in self._lost(key, now)]
         met = self._discovery.change_allowed(allow, now)
-        return self._after([*left, *met, *self._vouching.change(words)], now)
+        return self._after([*left, *met, *self._vouching.change(vouches)], now)
 
     def adopted(self, base: Base, now: float, over: bool = False) -> list[Action]:
         """The shell has stored a new base: continue on it and announce it.

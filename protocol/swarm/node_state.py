@@ -62,7 +62,7 @@ class SharedTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Vouches:
     """What the owner of a node in an invited swarm knows of later members. `swarm`: the digest of its list.
 
     Empty where nobody was invited: then no word counts. `known`: members' words for later ones, accepted or
@@ -74,7 +74,7 @@ class Words:
     removed: frozenset[Key] = frozenset()
 
 
-NO_WORDS = Words(b"")
+NO_VOUCHES = Vouches(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,14 @@ class Contacts:
 
     `seeds`: the endpoints to greet. `tracker`: the endpoint that introduces the peers, or None if the peers
     coordinate themselves. `pins`: the key that must answer at an endpoint. `allow`: None if anyone may join.
-    In an invited swarm there are `words`, and `allow` may change while the node runs.
+    In an invited swarm there are `vouches`, and `allow` may change while the node runs.
     """
 
     seeds: tuple[str, ...]
     tracker: str | None
     pins: Mapping[str, Key]
     allow: frozenset[Key] | None
-    words: Words = NO_WORDS
+    vouches: Vouches = NO_VOUCHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,6 @@ class NodeState:
     `charged`: what its ledger on disk has charged. `counts`: what others have charged, as they signed it.
 
     `allow`: the keys that may take part, besides this node's own; None: any.
-
     `last`: the generation of the run's last base, once this node has it; None: it knows only the most sums.
     """
 

@@ -8,14 +8,17 @@ from typing import Generic, TypeVar
 
 from torch import nn
 
-from mechanisms.mechanism import Mechanism
+from mechanisms.mechanism import Mechanism, Unprotected
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noised_counts import CountGrid
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
+from node.jobs.additive.job import MOST_SUMS
+from node.jobs.additive.trainer import AdditiveTrainer
 from node.jobs.beside import Beside, SwarmMetric
 from node.jobs.job import Job
 from node.jobs.steps import StepTrainer
+from node.models.additive import Additive
 from node.runtime.contributions.contribution import Contribution
 from node.runtime.contributions.jobs import JobSums
 from node.runtime.contributions.loss_gate import check_loss_gate
@@ -79,6 +82,8 @@ class Learning(Generic[L_co]):
     """What the mechanism computed from the task's `[privacy]`; all members need the same values."""
     words: Mapping[str, str] = field(default_factory=dict)
     """The start-up lines about it."""
+    sums: int | None = None
+    """The most sums of a job that says so itself; None: the task does."""
     job: Job | None = None
     """What the sums are for, if each is for one base, in whole numbers; None: they are of updates."""
 
@@ -95,6 +100,8 @@ def make_learning(
     entropy = system.entropy
     if isinstance(mechanism, DistributedDP):
         return _steps(task, model, dataset, seed, mechanism, entropy)
+    if isinstance(model, Additive) and isinstance(mechanism, Unprotected):
+        return _curves(task, model, dataset, seed, mechanism)
     bound = offer_bound(task, mechanism)
     trainer = make_trainer(task, model, dataset, seed, mechanism.gradient, system)
     weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
@@ -209,5 +216,32 @@ def _steps(
             "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
             f"{plan.expected_batch:.6g} {task.unit}s of all members",
             **swarm_metric_words(task, mechanism),
+        },
+    )
+
+
+def _curves(
+    task: Task, model: Additive, dataset: Dataset, seed: int, mechanism: Mechanism
+) -> Learning[Trainer]:
+    if task.aggregation.swarm_metric != "none":
+        raise ConfigError(
+            f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} is refused with an additive model "
+            "without privacy: its sums have no counts of test rows; allowed: 'none'"
+        )
+    trainer = AdditiveTrainer(task, model, dataset, seed)
+    job = trainer.job
+    return Learning(
+        trainer=trainer,
+        mechanism=mechanism,
+        spends_for=task.task.name,
+        contribution=lambda state: JobSums(state, job, mechanism),
+        offered=max(job.words(generation) for generation in range(MOST_SUMS)),
+        bound=None,
+        sums=MOST_SUMS,
+        job=job,
+        words={
+            "sums": f"at most {MOST_SUMS}, of the same members",
+            "opened": "each member's computer sees exact totals of every pair of columns; all the others "
+            "together can compute yours",
         },
     )
