@@ -372,7 +372,7 @@ def _settings(
                 section, learning.bound, options.task.privacy.honest, all_or_none=learning.job is not None
             ),
             offered=learning.offered,
-            words=None if learning.job is None else learning.job.words,
+            lengths=None if learning.job is None else learning.job.words,
         ),
         timeouts=Timeouts(
             group_s=section.group_timeout_s,
@@ -598,10 +598,10 @@ async def _live(
     tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
     settings = _settings(prepared, key, endpoint, state.dimension, _pins(options, tracker))
     state.begin_epoch()  # before the node announces anything
-    there = state.node_state
+    node_state = state.node_state
     if learning.job is not None and learning.job.is_over(state.base_vector):
-        there.last = state.base.generation
-    node = Node(settings, there, state.past, prepared.system.entropy(32))
+        node_state.last = state.base.generation
+    node = Node(settings, node_state, state.past, prepared.system.entropy(32))
     folder = prepared.folder(out)
     if learning.trainer.own_names:
         learning.trainer.resume(folder.private())
