@@ -36,9 +36,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.ledger import Gaussian
+from mechanisms.accounting.ledger import Event, Gaussian
 from mechanisms.arguments import count, positive
 from mechanisms.gradients.shared_noise import RING_BITS, rounding_ratio
+from mechanisms.mechanism import Guarantee, Quiet
 from mechanisms.noise.noise import add_units, power_of_two
 from mechanisms.noise.randomness import Words
 from mechanisms.noised_counts import CountNoise
@@ -191,6 +192,31 @@ class JointRelease:
         """The std of the noise in each number of a block of a decoded sum of `members`."""
         place = next(place for place, block in enumerate(self.blocks) if block.name == name)
         return float(self.share_std * math.sqrt(members) / self.scales[place])
+
+
+@dataclass(frozen=True, slots=True)
+class JointNoise(Quiet):
+    """One joint release, as a node charges it."""
+
+    noise: CountNoise
+    guarantee: Guarantee
+
+    name = "joint-release"
+
+    @property
+    def protects(self) -> str:
+        """What the mechanism protects, in one sentence."""
+        honest = self.noise.honest
+        whom = f", as long as at least {honest} of them are honest" if honest else ""
+        return (
+            "your counts have noise: epsilon bounds what all others together learn about any one of your "
+            f"rows{whom}"
+        )
+
+    @property
+    def per_offer(self) -> tuple[Event, ...]:
+        """The cost of the release, which counts once it is offered, even if the sum fails."""
+        return (self.noise.event,)
 
 
 def common_sizes(tables: Sequence[Array], stds: Sequence[float]) -> tuple[Array, float]:

@@ -29,6 +29,7 @@ from node.cli.overrides import Override
 from node.cli.parser import NodeParser
 from node.data.in_memory import InMemory
 from node.net.tls import covers, tls_option
+from node.storage.swarm_file import Swarm
 from node.system.addresses import (
     PeerAddress,
     any_endpoint,
@@ -42,7 +43,6 @@ from node.system.errors import ConfigError, shown
 from node.task.dialect import cells_table
 from node.task.load import built_in_tasks, load_changed_task
 from node.task.sections import BLANK_PERSON, Task
-from protocol.invitation.roster import Roster
 from protocol.wire.limits import MAX_CHARGES, MAX_MEMBERS
 from protocol.wire.messages import ChargeCount
 
@@ -327,15 +327,17 @@ class NodeOptions:
     )
     config: str | None = config_option(ENVIRONMENT)
     debug: bool = switch("log dropped messages, and tracebacks of errors. Default: no")
-    swarm: Roster | None = None
-    """The signed list of a swarm by invitation: its members are reached by its relays; None: by `peers`."""
+    swarm: Swarm | None = None
+    """A swarm by invitation: its members are reached by its relays; None: by `peers`."""
+    swarm_folder: Path | None = None
+    """Where the file of that swarm is, whose members may change while the node runs; None: nowhere."""
     privacy_note: str = ""
     """A line about privacy that was switched off on a task made for it."""
 
     @property
     def roster(self) -> bytes | None:
         """The digest of the signed list of members, in a swarm by invitation; None: there is no list."""
-        return None if self.swarm is None else self.swarm.digest
+        return None if self.swarm is None else self.swarm.roster.digest
 
     @property
     def tracker(self) -> str | None:

@@ -23,6 +23,7 @@ from protocol.wire.messages import (
     PieceRequest,
     Sid,
     Sum,
+    Vouch,
 )
 
 
@@ -299,6 +300,13 @@ class KeepCharged:
 
 
 @dataclass(frozen=True, slots=True)
+class Vouched:
+    """A member has given its word for a newcomer: keep it for the owner, who may accept the newcomer."""
+
+    vouch: Vouch
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerBehind:
     """This node's own signature shows the count `shown`, of which its ledger lacks some: it must stop.
 
@@ -459,6 +467,7 @@ Action = (
     | Serve
     | RaiseEpoch
     | KeepCharged
+    | Vouched
     | LedgerBehind
     | News
     | Fatal

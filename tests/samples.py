@@ -58,6 +58,7 @@ from protocol.wire.messages import (
     Share,
     Stalled,
     Sum,
+    Vouch,
 )
 from tests.parts import announce, base, group, group_of, members, ready, roster_of
 
@@ -141,6 +142,7 @@ SAMPLES: tuple[Message, ...] = (
     Reminder(NONCE, ()),
     Reminder(NONCE, (CHARGED,)),
     Equivocation(b"first", b"second"),
+    signing.sign(Vouch(DIGEST, "Ward D", THREE.public, ONE.public, bytes(64)), ONE),
     Share(SID, ONE.public, TWO.public, 4095, b"sealed"),
     SUM,
     signing.sign(CertificateRequest(SID, ONE.public), ONE),

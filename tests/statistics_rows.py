@@ -52,6 +52,37 @@ def members(rows=None, of="site"):
     return [{name: rows[name][rows[of] == one] for name in COLUMNS} for one in np.unique(rows[of])]
 
 
+ASKED = """
+[statistics]
+by = "arm"
+tables = [["sex", "died"]]
+models = [{ formula = "died ~ age + sex + age:sex + bmi", family = "binomial" }]
+survival = [{ time = "days", event = "died", by = "arm", grid = 1, cox = ["age", "sex", "arm"] }]
+"""
+
+
+def trial():
+    """The text of a task for the rows."""
+    (died,) = (column for column in COLUMNS.values() if column.name == "died")
+    lines = []
+    for column in COLUMNS.values():
+        if isinstance(column, Number):
+            kind = f'"number", mean = 1.0, std = 1.0, low = {column.low}, high = {column.high}'
+        else:
+            kind = f'"category", values = {json.dumps(column.levels)}'
+        if column != died:
+            lines.append(f'{{ name = "{column.name}", kind = {kind} }}')
+    return f"""
+task = {{ name = "trial" }}
+model = {{ class = "node.models:Linear", args = {{ inputs = 14, outputs = 2 }} }}
+privacy = {{ mechanism = "none" }}
+[data.schema]
+kind = "table"
+target = {{ kind = "classes", name = "died", values = ["0", "1"] }}
+columns = [{", ".join(lines)}]
+{ASKED}"""
+
+
 def run(parts, tables):
     """Returns the last base of a job of these parts, and how many sums it took."""
     jobs = [Statistics(tuple(parts), each) for each in tables]

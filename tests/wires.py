@@ -26,6 +26,7 @@ from protocol.actions import (
     Strike,
     Unbind,
     Vote,
+    Vouched,
     Waiting,
 )
 from protocol.crypto.node_key import NodeKey
@@ -56,11 +57,16 @@ def hello(key: NodeKey, **changes: Any) -> Hello:
 class Wires:
     """The nodes by their endpoints. What they do goes through the codec; ends are noted."""
 
+    where: Callable[[NodeKey], str] = staticmethod(endpoint)
+    """The endpoint of a key's node."""
+
     def __init__(self, keys: Iterable[NodeKey], **changes: Any) -> None:
         self.keys = tuple(keys)
-        seeds = tuple(endpoint(key) for key in self.keys)
+        seeds = tuple(self.where(key) for key in self.keys)
         own = {"seeds": seeds, "electorate": of_names(seeds), **changes}
-        self.nodes = {endpoint(k): node(k, n, **own) for n, k in enumerate(self.keys)}
+        self.nodes = {
+            self.where(k): node(k, n, endpoint=self.where(k), **own) for n, k in enumerate(self.keys)
+        }
         self.now = NOW
         self.done: list[tuple[str, Action]] = []
         self.told: list[tuple[str, Action]] = []
@@ -71,7 +77,7 @@ class Wires:
         self._queue: deque[tuple[str, str, bytes]] = deque()
 
     def __getitem__(self, key: NodeKey) -> Node:
-        return self.nodes[endpoint(key)]
+        return self.nodes[self.where(key)]
 
     def open(self) -> "Wires":
         for where, node in self.nodes.items():
@@ -84,19 +90,19 @@ class Wires:
             node = self[key]
             ones = np.ones(node._settings.aggregation.summed(node.base.generation), dtype="<f4")
             actions = node.offer(ones, rand(number), self.now)
-            self.carry_out(endpoint(key), actions)
+            self.carry_out(self.where(key), actions)
         return self.quiet()
 
     def follow(self, *keys: NodeKey) -> "Wires":
         """A round without an offer from each of these."""
         for key in keys:
-            self.carry_out(endpoint(key), self[key].follow(self.now))
+            self.carry_out(self.where(key), self[key].follow(self.now))
         return self.quiet()
 
     def tick(self, seconds: float, *keys: NodeKey) -> "Wires":
         self.now += seconds
         for key in keys or self.keys:
-            self.carry_out(endpoint(key), self[key].tick(self.now))
+            self.carry_out(self.where(key), self[key].tick(self.now))
         return self.quiet()
 
     def carry_out(self, where: str, actions: Iterable[Action]) -> None:
@@ -132,6 +138,7 @@ class Wires:
                     | Vote()
                     | Unbind()
                     | KeepCharged()
+                    | Vouched()
                     | LedgerBehind()
                 ):
                     self.told.append((where, action))
@@ -164,7 +171,7 @@ class Wires:
 
     def hand(self, to: str, message: Message, sender: str | None = None) -> None:
         """One message, to one node, on the link of who sends it."""
-        by = next((key.public for key in self.keys if endpoint(key) == sender), speaker(message))
+        by = next((key.public for key in self.keys if self.where(key) == sender), speaker(message))
         try:
             actions = self.nodes[to].receive(message, by, self.now)
         except RemoteProtocolError as error:

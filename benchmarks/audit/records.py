@@ -259,7 +259,7 @@ def table_one_cases() -> list[Case]:
     A node's own code counts the rows: so the audit would see a row that moves the sums farther than Delta.
     """
     noise = count_noise(CountPlan(share=1.0, releases=1), EPSILON, DELTA, HONEST)
-    counts = PrivateCounts(TABLE_ONE, Category("arm", ("a", "b")), noise, 1_000, MAX_MEMBERS)
+    counts = counts_with(noise)
     joined = counts.row_units(END)
     without, unit = np.zeros_like(joined), counts.release.unit
     sound = Case(
@@ -270,10 +270,15 @@ def table_one_cases() -> list[Case]:
     )
     of_one = replace(noise, noise_multiplier=noise.noise_multiplier * max(counts.release.scales))
     faults = {
-        "noise for one column alone": noised_table_one(replace(counts, noise=of_one), HONEST + 1),
+        "noise for one column alone": noised_table_one(counts_with(of_one), HONEST + 1),
         "two of three add no noise": noised_table_one(counts, 1),
     }
     return [sound, *(replace(sound, fault=fault, release=release) for fault, release in faults.items())]
+
+
+def counts_with(noise: CountNoise) -> PrivateCounts:
+    """Return the counts by group with this noise."""
+    return PrivateCounts.of(TABLE_ONE, Category("arm", ("a", "b")), noise, 1_000, MAX_MEMBERS)
 
 
 def noised_table_one(counts: PrivateCounts, members: int) -> Release:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from importlib import resources
 
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.system.errors import ConfigError
@@ -28,12 +27,11 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
         raise ConfigError(f"--nodes {arguments.nodes}: allowed are {LEAST_PEERS} to {MOST_PEERS}")
     from benchmarks.page.browser import browser_figures  # noqa: PLC0415 - loads playwright and aiohttp
     from benchmarks.page.overhead import logging_figure, overhead_figure  # noqa: PLC0415
-    from node.observe.page import FRONT, PARTS  # noqa: PLC0415
+    from node.observe.page import FRONT, PARTS, asset  # noqa: PLC0415
 
     def findings() -> Iterator[Figure]:
-        assets = resources.files("node").joinpath("assets")
         own = [name for name in (FRONT, *PARTS) if not name.startswith("uPlot")]
-        kilobytes = sum(len(assets.joinpath(name).read_bytes()) for name in own) / 1000
+        kilobytes = sum(len(asset(name)) for name in own) / 1000
         yield figure("page", "files", "size besides the library", "kB", [kilobytes], SIZE_AT_MOST_KB)
         yield from browser_figures(arguments.peers, arguments.history, arguments.quick)
         yield logging_figure()

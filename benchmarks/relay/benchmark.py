@@ -7,6 +7,7 @@ Paces and memory are those of a machine that does nothing else.
     small     the same in frames of 200 bytes: CPU by frame, those of credit included
     beside    one member reads from another, alone and beside a reader that is stuck
     peers     ten whole transports do rounds' traffic, by the relay and directly by turns: a member's CPU
+    many      thirty whole transports open their 870 links at once, and do rounds' traffic by the relay
     stuck     thirty members send to each other, and none reads: memory
     strangers ten whole transports do rounds' traffic, at rest and while strangers flood the relay's port
 """
@@ -29,7 +30,7 @@ from benchmarks.relay.strangers import FORCE, paces
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from protocol.relay.frames import PIECE_BYTES
 
-MEMBERS, STUCK, PARAMETERS = 10, 30, 1_000_000
+MEMBERS, MANY, STUCK, PARAMETERS = 10, 30, 30, 1_000_000
 SMALL_BYTES = 200
 SMALL_WINDOW_BYTES = 200_000
 """Of small frames: their queue at the relay counts 512 bytes more for each."""
@@ -178,6 +179,13 @@ def _peers(relay: RelayProcess, plan: Plan) -> Iterator[Figure]:
     yield figure("relay", case, "relay's CPU", "ms/round", relay_ms)
 
 
+def _many(relay: RelayProcess, plan: Plan) -> Iterator[Figure]:
+    traffic = Traffic(MANY, PARAMETERS, max(1, plan.rounds // 5))
+    case = f"n={MANY}, d={PARAMETERS:.0e}"
+    took = [1000 * member_cpu_s(traffic, relay)]
+    yield figure("relay", case, "member's CPU, by the relay", "ms/round", took)
+
+
 def _strangers(relay: RelayProcess, plan: Plan) -> Iterator[Figure]:
     traffic = Traffic(MEMBERS, PARAMETERS, max(1, plan.rounds // 2))
     found = [asyncio.run(paces(relay, traffic)) for _ in range(plan.repeats)]
@@ -193,6 +201,7 @@ PARTS: tuple[Callable[[RelayProcess, Plan], Iterator[Figure]], ...] = (
     _small,
     _beside,
     _peers,
+    _many,
     _stuck,
     _strangers,
 )

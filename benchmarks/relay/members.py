@@ -16,6 +16,7 @@ from protocol.relay.admission import (
     SUBPROTOCOL,
     Admit,
     CarrierKind,
+    Credentials,
     Welcome,
     read_answer,
     sign_members,
@@ -92,7 +93,7 @@ async def members(relay: RelayProcess, count: int, stuck: Sequence[int] = ()) ->
     """Yields so many members of one swarm; those whose numbers are in `stuck` never read."""
     keys = [NodeKey(number.to_bytes(32, "big")) for number in range(1, count + 1)]
     signed = sign_members(keys[0], _SWARM, tuple(key.public for key in keys))
-    asked = Admit(CarrierKind.BULK, 1, signed, relay.licences.give(keys[0].public))
+    asked = Admit(CarrierKind.BULK, 1, Credentials(signed, relay.licences.give(keys[0].public)))
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=False)) as client:
         made = [Member(await _carrier(client, relay, key, asked), key.public) for key in keys]
         reading = [asyncio.create_task(made[each].read()) for each in range(count) if each not in stuck]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from node.agree.outcome import Agreed
-from node.init.task_file import plain, toml
+from node.init.task_file import plain
+from node.system.toml_text import toml
 from node.task.data_schema import Schema
 from node.task.rules import key_name
 from node.task.sections import BUILT_IN_SOURCES, Task
@@ -61,7 +62,7 @@ def _sections(task: Task, folder: Path) -> Iterator[str]:
         schema = values.pop("schema", None)
         if values:
             yield f"[{section.name}]"
-            yield from (f"{name} = {toml(value)}" for name, value in values.items())
+            yield from (f"{name} = {toml(plain(value))}" for name, value in values.items())
             yield ""
         if schema is not None:
             yield from _schema(schema)

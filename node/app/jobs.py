@@ -49,6 +49,7 @@ def prepare_job(
             cohort=is_cohort,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
+            swarm_folder=options.swarm_folder,
         ),
         learning=Learning(
             trainer=NoModel(job),

@@ -17,6 +17,7 @@ import torch
 from prometheus_client import CollectorRegistry
 from torch import nn
 
+from node.app.changing_members import following, vouches_of
 from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
 from node.app.start_checks import (
@@ -33,7 +34,7 @@ from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Split
 from node.jobs.cohort import Cohort
 from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
-from node.net.relay.streams import RelayedStreams
+from node.net.relay.streams import Presence, RelayedStreams
 from node.net.routes import answers
 from node.net.tls import by_relay, make_tls, protection, url
 from node.net.traffic import Counts
@@ -143,6 +144,8 @@ class Prepared:
     """The computer on which the node runs."""
     lone: LoneTraining | None = None
     """Trains a model of this node's rows alone, to compare; None: nobody does."""
+    there: Callable[[], Mapping[Key, Presence]] = dict
+    """Whether the members are there that relays lead to."""
 
 
 @dataclass(frozen=True)
@@ -288,6 +291,7 @@ def prepared_on(
             cohort=exact,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
+            swarm_folder=options.swarm_folder,
         ),
         learning=learning,
         allow=allowed(options),
@@ -359,6 +363,7 @@ def _settings(
             tracker=options.tracker,
             pins=pins,
             allow=prepared.allow,
+            vouches=vouches_of(options.swarm, options.swarm_folder),
         ),
         aggregation=Aggregation(
             dimension=dimension,
@@ -390,6 +395,8 @@ def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
     if least is not None:
         return Electorate(least=least)
     named = named_members(options, endpoint)
+    if options.swarm is not None:  # the same at all members, whoever came later or was removed by whom
+        named = frozenset(of_key(member.key) for member in options.swarm.roster.members)
     return None if options.tracker else of_names(named, liars_of(options.task.aggregation))
 
 
@@ -441,9 +448,9 @@ def _opened_in(
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
 
             async def life(live: Live, linger_s: float) -> int:
-                async with _reaching(prepared, key, watched) as there:
+                async with _reaching(prepared, key, watched) as (there, relayed):
                     return await _live(
-                        there, sums, key, endpoint, state, out, listener, watched, live, linger_s
+                        there, relayed, sums, key, endpoint, state, out, listener, watched, live, linger_s
                     )
 
             yield life
@@ -506,7 +513,8 @@ def _introduction(
 
 def _links(options: NodeOptions, endpoint: str) -> str:
     """Returns what leads to the others, and what protects it."""
-    return protection(options.tls, endpoint) if options.swarm is None else by_relay(options.swarm.relays)
+    swarm = options.swarm
+    return protection(options.tls, endpoint) if swarm is None else by_relay(swarm.roster.relays)
 
 
 def _relay_words(options: NodeOptions, out: Path) -> dict[str, str]:
@@ -536,26 +544,31 @@ def _gone_words(state: State) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _reaching(prepared: Prepared, key: NodeKey, watched: Watched) -> AsyncIterator[Prepared]:
-    """Yields the node with the streams that lead to the others: by relays if its swarm has a list of members.
+async def _reaching(
+    prepared: Prepared, key: NodeKey, watched: Watched
+) -> AsyncIterator[tuple[Prepared, RelayedStreams | None]]:
+    """Yields the node, and the streams that lead to the others by relays if its swarm has a list of members.
 
     Raises UserError if a relay has another key than the list says, or refuses.
     """
     swarm, system = prepared.options.swarm, prepared.system
     if swarm is None:
-        yield prepared
+        yield prepared, None
         return
     streams = RelayedStreams(
         key,
-        swarm.admission,
-        swarm.relays,
+        swarm.roster.admission,
+        swarm.roster.relays,
         system.streams,
         system.entropy,
+        swarm.roster.passes,
+        swarm.removed,
         warn=lambda text: watched.observers.handle(Warned(text)),
     )
     await streams.start()
     try:
-        yield replace(prepared, system=replace(system, streams=streams))
+        there = replace(prepared, system=replace(system, streams=streams), there=lambda: streams.presence)
+        yield there, streams
     finally:
         await streams.close()
 
@@ -570,6 +583,7 @@ def _relay(prepared: Prepared, key: NodeKey, counts: Counts, out: Path) -> Relay
 
 async def _live(
     prepared: Prepared,
+    relayed: RelayedStreams | None,
     sums: Withstands,
     key: NodeKey,
     endpoint: str,
@@ -606,18 +620,20 @@ async def _live(
         own=OwnBook(secret=options.task.privacy.mechanism != "none", unread=_unread(options)),
         lone=prepared.lone and replace(prepared.lone, features=out / FEATURES),
     )
-    source = NodeViewSource(peer.inspector, watched.journal, Rounds(out / HISTORY))
+    relay = _relay(prepared, key, peer.transport.counts, out)
+    carried = None if relay is None else relay.view
+    rounds = Rounds(out / HISTORY)
+    source = NodeViewSource(peer.inspector, watched.journal, rounds, prepared.there, carried)
     page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
     inspector = peer.inspector
     healthy = health(missing_of(inspector, peer.stopping), lambda: inspector.troubles)
-    relay = _relay(prepared, key, peer.transport.counts, out)
     carrying = () if relay is None else relay.routes
     await peer.transport.start(listener, answers(healthy, figures.routes, page.routes, carrying))
     notify(READY)
     try:
         try:
-            async with kept.while_running():
+            async with kept.while_running(), following(options, relayed, peer, prepared.plan.nicknames):
                 await live(peer, lambda: learning.trainer.module(state.base_vector))
         finally:
             page.tell_end()

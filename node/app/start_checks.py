@@ -60,8 +60,7 @@ def nicknames(options: NodeOptions) -> Nicknames:
     """Returns the names of keys: the owner's, or those of the swarm's list. Raises ConfigError."""
     if options.names is not None:
         return read_nicknames(options.names)
-    listed = () if options.swarm is None else options.swarm.members
-    return Nicknames({member.key: member.name for member in listed})
+    return Nicknames({} if options.swarm is None else dict(options.swarm.names))
 
 
 def key_path(options: NodeOptions) -> Path | None:

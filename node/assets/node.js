@@ -4,9 +4,10 @@ import { Chart, ROUNDS, stepsOf, summary } from "./charts.js";
 import { byId, children, element, remarks, rows, say, terms } from "./elements.js";
 import { explain } from "./glossary.js";
 import { aloneTile, OwnRows } from "./own.js";
+import { showRelay } from "./relay.js";
 import { RoundsTable } from "./rounds.js";
 import { Download } from "./stream.js";
-import { ACCOUNTANTS, besideText, bytes, count, counted, decimals, figure, fixed, inSentence, kindOf, list, metricOf, NONE, ofAll, ofAllText, ofDate, ofDay, outcome, outcomes, PHASES, seconds, STEPS, TOO_FEW, total, valueOf } from "./words.js";
+import { ACCOUNTANTS, besideText, bytes, count, counted, decimals, figure, fixed, inSentence, kindOf, list, metricOf, NONE, noteOf, ofAll, ofAllText, ofDate, ofDay, outcome, outcomes, PHASES, seconds, STEPS, TOO_FEW, total, valueOf } from "./words.js";
 
 const CONTACTS = {
   reachable: "Reachable",
@@ -51,6 +52,7 @@ export class NodePage {
     this.#privacy(view);
     this.#peers(view);
     this.#traffic(view);
+    showRelay(view.relay);
     remarks(byId("remarks"), [...view.remarks, ...standing(view)], ofDay);
     this.download.offer(view.kept ? null : view.model_bytes, `${view.task}-model.safetensors`);
     const about = Object.entries(view.about).filter(([term]) => !IN_PRIVACY.has(term));
@@ -167,7 +169,7 @@ export class NodePage {
     rows(byId("peers"), view.peers.map((peer) => ({
       cells: [
         { text: peer.endpoint, className: "mono" },
-        { text: CONTACTS[peer.contact] ?? peer.contact, className: `state ${peer.contact.replace(" ", "-")}`, dot: true, tag: peer.is_awaited ? "waited for" : "" },
+        { text: stateOf(peer), className: `state ${peer.contact.replace(" ", "-")}`, dot: true, tag: peer.is_awaited ? "waited for" : "" },
         peer.name ? { text: peer.name } : { text: peer.key?.slice(0, 8) ?? NONE, className: "mono" },
         { text: count(peer.round), className: "number" },
         { text: note(peer), className: "why" },
@@ -219,7 +221,7 @@ const standing = (view) => {
   const warning = (text) => ({ at: null, when: "now", is_warning: true, text });
   return view.peers
     .filter((peer) => peer.contact in MISSING || (peer.contact === "not met" && peer.is_awaited))
-    .map((peer) => warning(`${peer.is_tracker ? "the tracker " : ""}${peer.endpoint} ${MISSING[peer.contact] ?? "has not come yet"}${peer.why ? `: ${peer.why}` : ""}`));
+    .map((peer) => warning(`${peer.is_tracker ? "the tracker " : ""}${(peer.presence && peer.name) || peer.endpoint} ${MISSING[peer.contact] ?? "has not come yet"}${peer.why ? `: ${peer.why}` : ""}`));
 };
 
 const rangeOf = (metric, low, high) => {
@@ -261,8 +263,15 @@ const ledger = (privacy) => {
 
 const model = (view) => `generation ${count(view.generation)}, base ${view.base_digest.slice(0, 16)}`;
 
+// Of a member that is reached by its key, also whether a relay leads to it.
+const stateOf = ({ contact, presence }) => {
+  if (!presence || contact === "left" || contact === "refuses") return CONTACTS[contact] ?? contact;
+  if (presence.relay) return contact === "reachable" ? "Here" : CONTACTS[contact];
+  return presence.since == null ? "Not seen yet" : "Away";
+};
+
 const note = (peer) => {
-  const parts = [peer.is_tracker ? "the tracker" : "", peer.follows ? "follows: its privacy budget is spent" : "", peer.why];
+  const parts = [peer.is_tracker ? "the tracker" : "", peer.follows ? "follows: its privacy budget is spent" : "", peer.presence && noteOf(peer.presence), peer.why];
   return parts.filter(Boolean).join("; ");
 };
 

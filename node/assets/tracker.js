@@ -1,7 +1,8 @@
 // What a tracker shows: who is here, and what the next groups wait for.
 
 import { byId, children, element, remarks, rows, say, terms } from "./elements.js";
-import { bytes, count, counted, ofDay } from "./words.js";
+import { showRelay } from "./relay.js";
+import { count, counted, ofDay } from "./words.js";
 
 const STATES = {
   ready: "Ready for a group",
@@ -20,7 +21,7 @@ export class TrackerPage {
     this.#figures(view);
     children(byId("swarms"), view.swarms, makeSwarm, updateSwarm);
     if (!view.swarms.length) byId("swarms").textContent = "No peer is here.";
-    this.#relay(view.relay);
+    showRelay(view.relay);
     remarks(byId("remarks"), view.remarks, ofDay);
     terms(byId("about"), Object.entries(view.about).map(([term, text]) => ({ term, text })));
   }
@@ -31,26 +32,6 @@ export class TrackerPage {
     return `${counted(view.peers, "peer")} here, ${counted(groups(view), "group")} formed.`;
   }
 
-  #relay(relay) {
-    byId("relay").hidden = !relay;
-    if (!relay) return;
-    terms(byId("relay-facts"), [
-      { term: "Members connected", text: count(relay.connected), more: `of ${counted(relay.swarms, "swarm")}` },
-      { term: "Carried", text: bytes(relay.carried_bytes), more: `in ${counted(relay.carried_frames, "frame")}` },
-      { term: "Waiting", text: bytes(relay.waiting_bytes), more: "for members that read slowly" },
-      { term: "Not carried", text: counted(dropped(relay), "frame"), more: "their senders send them again" },
-      { term: "Open invitations", text: count(relay.rooms) },
-    ]);
-    rows(byId("relay-members"), relay.members.map(({ key, swarm, carriers, carried_bytes: carried }) => ({
-      cells: [
-        { text: key.slice(0, 8), className: "mono" },
-        { text: swarm.slice(0, 8), className: "mono" },
-        { text: count(carriers), className: "number" },
-        { text: bytes(carried), className: "number" },
-      ],
-    })));
-  }
-
   #figures(view) {
     terms(byId("figures"), [
       { term: "Peers here", text: count(view.peers) },
@@ -59,8 +40,6 @@ export class TrackerPage {
     ]);
   }
 }
-
-const dropped = (relay) => Object.values(relay.dropped).reduce((sum, value) => sum + value, 0);
 
 const groups = (view) => view.swarms.reduce((sum, swarm) => sum + swarm.groups, 0);
 

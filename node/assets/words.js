@@ -75,6 +75,12 @@ const OF_DATE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyl
 
 export const ofDate = (unix) => OF_DATE.format(new Date(unix * 1000));
 
+// Of a member that is reached by its key: which relay leads to it, or since when and why it is missed.
+export const noteOf = ({ relay, since, why }) => {
+  if (relay) return `by the relay ${relay}`;
+  return since == null ? "not seen since this node started" : `away since ${ofDate(since)}: ${why}`;
+};
+
 // The fewest decimals with which numbers that are `step` apart differ.
 export const decimals = (step) => {
   for (let digits = 0; digits < 6; digits += 1) {

@@ -41,7 +41,7 @@ from node.desk.views import files_view, task_text, task_view
 from node.desk.work import Busy, Values, Worker
 from node.net.listening import BACKLOG, endpoint_of, listen
 from node.observe.access import Access, new_token
-from node.observe.page import HEADERS, KINDS, PARTS, asset
+from node.observe.page import HEADERS, KINDS, PARTS, asset, framed
 from node.observe.views import as_json
 from node.storage.whole_files import ANYBODYS, replace_file
 from node.system.errors import ConfigError, UserError, counted
@@ -281,7 +281,8 @@ def _file(name: str, content: bytes) -> web.Response:
 @cache
 def own_asset(name: str) -> bytes:
     """Returns the content of FRONT or of one of OWN_PARTS."""
-    return resources.files("node.desk").joinpath("assets", name).read_bytes()
+    content = resources.files("node.desk").joinpath("assets", name).read_bytes()
+    return framed(content) if name == FRONT else content
 
 
 def desk_app(desk: Desk) -> web.Application:

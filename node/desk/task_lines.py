@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from node.data.text.cells import number
-from node.init.task_file import MARK, toml
+from node.init.task_file import MARK
 from node.system.errors import ConfigError, counted, shown
+from node.system.toml_text import toml
 from node.task.data_schema import ClassTarget, Schema
 from node.task.load import read_task
 from node.task.sections import Task

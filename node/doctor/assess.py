@@ -20,7 +20,6 @@ from node.doctor.finding import Column, Finding
 from node.doctor.reach import milliseconds
 from node.doctor.requests import Answer
 from node.net.doors import BODY_LEAST_BYTES_PER_S
-from node.net.relay.streams import Presence
 from node.net.tls import WrongPeer, vouched_for
 from node.runtime.slow_upload import sent_bytes, slow_upload_text
 from node.system.errors import one_line, shown
@@ -32,7 +31,6 @@ SLOW_BYTES_PER_S = 8 * BODY_LEAST_BYTES_PER_S
 SLOW_ROUND_TRIP_S = 1.0
 _USUAL = AggregationSection()
 _WORDS = 60
-_MINUTES_FROM_S = 120
 _SERVER = "aiohttp"
 """What the Server header of every node contains."""
 
@@ -151,16 +149,12 @@ def no_way(error: BaseException | None) -> tuple[Column, str]:
             return "port", "refused" if number == errno.ECONNREFUSED else "no answer"
 
 
-def presence(seen: Presence) -> Finding:
-    """Says whether a member is at a relay that leads there from here."""
-    if seen.relay is not None:
+def presence(why_away: str | None) -> Finding:
+    """Says whether a member is at a relay that leads there from here. `why_away`: None if one does."""
+    if why_away is None:
         return Finding("here", "yes")
-    advice = f"away for {_duration(seen.away_s)}: {seen.why}; look whether it runs, and run its doctor there"
+    advice = f"away: {why_away}; look whether it runs, and run its doctor there"
     return Finding("here", "away", "warning", advice)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < _MINUTES_FROM_S else f"{seconds / 60:.0f} min"
 
 
 def _rate(bytes_per_s: float) -> str:

@@ -20,8 +20,7 @@ from node.doctor.assess import clock, no_way, presence, round_trip, tls_to_relay
 from node.doctor.finding import TO_MEMBER, TO_RELAY, Column, Examined, Finding
 from node.doctor.requests import HEALTH, Way, upload_bytes_per_s
 from node.invitation.key import key_file, own_key
-from node.invitation.swarm_file import Swarm, read_swarm
-from node.net.dialling import RELAYED_CAP_S, connect, meet, new_client
+from node.net.dialling import connect, meet, new_client
 from node.net.relay.carrier import PATH
 from node.net.relay.client import (
     CONNECT_S,
@@ -31,10 +30,11 @@ from node.net.relay.client import (
     proxy_for,
     without_password,
 )
-from node.net.relay.streams import Presence, RelayedStreams
+from node.net.relay.streams import RelayedStreams
 from node.net.tls import ON, make_dialling, url
 from node.storage.key_file import held
 from node.storage.locks import InUse
+from node.storage.swarm_file import Swarm, read_swarm
 from node.system.addresses import split_endpoint
 from node.system.errors import UserError, reason
 from node.system.streams import KERNEL
@@ -50,6 +50,8 @@ from protocol.wire.endpoints import of_key
 _NETWORK = (ClientError, OSError, TimeoutError)
 _RUNS = "a node runs in this folder: its page shows who is here, or stop it and examine again"
 _PROCESS_BYTES = 8
+MEMBER_S = 15.0
+"""The time limit for each step to a member."""
 _AWAY_S, _LOOK_S = 2.0, 0.1
 """A member that no relay leads to for so long is away; how often to look."""
 
@@ -142,7 +144,7 @@ class _ToRelay:
             return [proved, Finding("admission", "not asked", advice=_RUNS), trip]
         await ws.send_bytes(handshake.proof(self._key, nonce, challenged, handshake.RELAY))
         process = int.from_bytes(os.urandom(_PROCESS_BYTES), "big")
-        admit = Admit(CarrierKind.CONTROL, process, self._swarm.roster.admission, relay.licence)
+        admit = Admit(CarrierKind.CONTROL, process, self._swarm.roster.credentials(relay))
         await ws.send_bytes(write_admission(admit))
         answer = read_answer(await next_message(ws))
         if isinstance(answer, Refused):
@@ -164,8 +166,8 @@ def _before(failed: Column, proxy: str) -> list[Finding]:
 
 async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined]:
     roster = swarm.roster
-    others = [member for member in roster.members if member.key != key.public]
-    streams = RelayedStreams(key, roster.admission, roster.relays)
+    others = [each for each in roster.everyone if each.key in swarm.learned_with and each.key != key.public]
+    streams = RelayedStreams(key, roster.admission, roster.relays, passes=roster.passes)
     try:
         async with asyncio.timeout(CONNECT_S):
             await streams.start()
@@ -173,8 +175,8 @@ async def _members(swarm: Swarm, key: NodeKey, parameters: int) -> list[Examined
         advice = str(error) or "the relay stopped answering: examine again"
         away = (Finding("here", "no relay", "problem", advice),)
         return [Examined(member.name, away, None, None, TO_MEMBER) for member in others]
-    client = new_client(streams, RELAYED_CAP_S)
-    size, turn = (parameters, max(LEAST_MEMBERS, len(roster.members))), asyncio.Lock()
+    client = new_client(streams, MEMBER_S)
+    size, turn = (parameters, max(LEAST_MEMBERS, len(others) + 1)), asyncio.Lock()
     try:
         trips = [_ToMember(member, streams, client, size, turn).examined() for member in others]
         return list(await asyncio.gather(*trips))
@@ -209,13 +211,13 @@ class _ToMember:
     async def _steps(self) -> AsyncIterator[Finding]:
         linking = asyncio.create_task(self._link())
         away_at = asyncio.get_running_loop().time() + _AWAY_S
-        while not linking.done() and (self._seen.relay or asyncio.get_running_loop().time() < away_at):
+        while not linking.done() and (self._why_away is None or asyncio.get_running_loop().time() < away_at):
             await asyncio.wait((linking,), timeout=_LOOK_S)
         linking.cancel()
         (ended,) = await asyncio.gather(linking, return_exceptions=True)
         if ended is not None:
-            yield presence(self._seen)
-            if self._seen.relay and isinstance(ended, Exception):
+            yield presence(self._why_away)
+            if self._why_away is None and isinstance(ended, Exception):
                 advice = f"the relay leads there, and no link begins ({_text(ended)}): look at its node"
                 yield Finding("key", "no link", "problem", advice)
             return
@@ -229,12 +231,12 @@ class _ToMember:
             yield Finding("round trip", "broken", "problem", advice)
 
     @property
-    def _seen(self) -> Presence:
-        return self._streams.presence[self._member.key]
+    def _why_away(self) -> str | None:
+        return self._streams.why_away(self._member.key)
 
     async def _link(self) -> None:
         """Begins a link, up to the proof of the member's key, and ends it."""
-        async with asyncio.timeout(RELAYED_CAP_S):
+        async with asyncio.timeout(MEMBER_S):
             ws = await connect(self._client, self._endpoint, self._tls)
             try:
                 await meet(ws, self._endpoint, self._tls, os.urandom(handshake.NONCE_BYTES))
@@ -246,7 +248,7 @@ class _ToMember:
         self._ahead_s = (await way.get(HEALTH)).ahead_s
         async with self._turn:
             trip = await way.round_trip_s()
-            rate = await upload_bytes_per_s(self._client, self._endpoint, self._tls, RELAYED_CAP_S)
+            rate = await upload_bytes_per_s(self._client, self._endpoint, self._tls, MEMBER_S)
         return [clock(self._ahead_s), round_trip(trip), upload(rate, *self._size)]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from node.init.look import Look
 from node.init.loss_choice import BALANCED, ChosenLoss
 from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training, trained_on
 from node.system.errors import one_line
+from node.system.toml_text import toml
 from node.task.data_schema import (
     ArraySchema,
     ClassTarget,
@@ -323,22 +323,6 @@ def plain(value: Any) -> Any:
         }
         return {"name": said.pop("name"), **said} if "name" in said else said
     return [plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def toml(value: object) -> str:
-    """Returns `value` (text, number, boolean, list, table) in TOML."""
-    match value:
-        case str():
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return repr(value)
-        case Mapping():
-            return "{ " + ", ".join(f"{name} = {toml(item)}" for name, item in value.items()) + " }"
-        case Sequence():
-            return "[" + ", ".join(map(toml, value)) + "]"
-    raise TypeError(f"{type(value).__name__} has no place in a task file")
 
 
 def _comment(text: str) -> str:

@@ -7,15 +7,16 @@ and served again from the run's folder.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from node.invitation.kept import Inviting, Own, keep_inviting, new_file_in
+from node.invitation.kept import Inviting, keep_inviting
 from node.invitation.rooms import InvitersRooms
-from node.invitation.swarm_file import TASK, Swarm, write_swarm
+from node.storage.owners_files import keep_file
+from node.storage.swarm_file import AGREED, TASK, Own, Swarm, read_swarm, write_swarm
 from node.system.errors import ConfigError
 from node.system.pauses import Pauses
 from node.system.system import SYSTEM, System
@@ -23,12 +24,13 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.invitation.inviter import LIFE_S, Host, News, Phase, Seat
 from protocol.invitation.messages import Invitation, Standing
-from protocol.invitation.roster import Member, Roster, close_list
+from protocol.invitation.roster import Member, Roster
 from protocol.invitation.sealed import NONCE_BYTES, RANDOM_BYTES
 from protocol.invitation.words import RANDOM_BYTES as WORD_BYTES
 from protocol.invitation.words import Code, new_secret
 from protocol.relay.admission import Relay
 from protocol.relay.room_messages import CloseRoom, Dismiss, Knocked, Left, OpenRooms, Proved, Said, ToInviter
+from protocol.wire.messages import Vouch
 
 _PROVED = frozenset((News.INVITED, News.BACK))
 Served = AbstractAsyncContextManager[tuple[InvitersRooms, Relay, tuple[str, ...]]]
@@ -75,7 +77,7 @@ async def with_new_codes(
     if not over:
         return state
     kept = tuple(seat.room for seat in state.seats if seat not in over)
-    async with dial(OpenRooms("", state.relay.licence, kept, len(over))) as (rooms, _, digits):
+    async with dial(state.asking(kept, len(over))) as (rooms, _, digits):
         names = tuple(seat.name for seat in over)
         fresh = new_seats(names, digits[-len(over) :], now_s, system)
         for seat in over:
@@ -131,6 +133,8 @@ class Reception:
                     lost = self._note_lost(digits)
                     while not lost and not self.is_over:
                         await self._turn(rooms, await rooms.hear())
+                    if self.is_over:
+                        await self._leave(rooms)
                 await self._renew(lost, dial)
             except ConnectionError as error:
                 self._watcher.trouble(str(error))
@@ -140,22 +144,37 @@ class Reception:
             if not self.is_over:
                 await pause(pauses.take())
 
+    async def _leave(self, rooms: InvitersRooms) -> None:
+        """Gives the rooms back, so that whoever comes with a used code hears that it is over."""
+        with suppress(ConnectionError):
+            for seat in self.state.seats:
+                await rooms.say(CloseRoom(seat.room))
+
     async def close_list(self) -> Roster:
         """Closes the list of those who are here: signs it, keeps it, sends it to all. Raises ConfigError."""
-        state, own_name = self.state, self.state.me
-        taken = [seat for seat in state.seats if seat.is_taken]
-        members = [Member(own_name, self._key.public), *(Member(seat.name, seat.key) for seat in taken)]
-        _refuse_equal_keys(members)
-        nonce = self._system.entropy(NONCE_BYTES)
-        roster = close_list(self._key, members, state.task, state.relays, nonce)
+        state = self.state
+        known: list[Member | Vouch] = []
+        for roster in state.so_far:
+            known += [*roster.members, *roster.later]
+        here = [Member(seat.name, seat.key) for seat in state.seats if seat.is_taken]
+        _refuse_equal_keys([*(known or [Member(state.me, self._key.public)]), *here])
+        roster = state.closed(self._key, self._system.entropy(NONCE_BYTES))
         self._keep(replace(state, roster=(roster,)))
-        keep_list(self._folder, roster, state.task, state.own)
+        self.keep_list()
         for room, (visit, host) in list(self._hosts.items()):
             await self._say(room, visit, *host.close_list(roster).send)
         for seat in state.seats:
             if not seat.is_taken and self._rooms is not None:
                 await self._rooms.say(CloseRoom(seat.room))
         return roster
+
+    def keep_list(self) -> None:
+        """Writes the closed list for this node: all of it, or who came later. Raises ConfigError."""
+        (roster,), state = self.state.roster, self.state
+        if state.so_far:
+            take_in(self._folder.parent, roster.later[len(state.so_far[0].later) :])
+        else:
+            keep_list(self._folder, roster, state.task, state.own)
 
     def _note_lost(self, digits: tuple[str, ...]) -> tuple[Seat, ...]:
         """The seats that need a new code, as the relay did not give their rooms back.
@@ -184,7 +203,7 @@ class Reception:
                 self._watcher.lost(seat.name, code_of(renewed, seat))
 
     def _asked(self) -> OpenRooms:
-        return OpenRooms("", self.state.relay.licence, tuple(seat.room for seat in self.state.seats), 0)
+        return self.state.asking(tuple(seat.room for seat in self.state.seats), 0)
 
     async def _turn(self, rooms: InvitersRooms, heard: ToInviter) -> None:
         match heard:
@@ -236,10 +255,11 @@ class Reception:
             inviter=state.me,
             inviter_key=self._key.public,
             you=seat.name,
-            others=tuple(other.name for other in state.seats if other.name != seat.name),
+            others=state.others(seat),
             task=state.task,
-            relays=state.relays,
+            relays=state.so_far[0].relays if state.so_far else state.relays,
             until=seat.until,
+            agreed=state.agreed,
         )
 
     def _keep_seat(self, seat: Seat) -> None:
@@ -252,13 +272,24 @@ class Reception:
         self.state = state
 
 
-def keep_list(folder: Path, roster: Roster, task: bytes, own: Own) -> None:
+def take_in(folder: Path, words: Iterable[Vouch]) -> None:
+    """Accepts later members in a swarm's file, if they are not in it yet. Raises ConfigError."""
+    swarm = read_swarm(folder)
+    for vouch in words:
+        if vouch.key not in swarm.roster.keys:
+            swarm = swarm.with_word(vouch)
+    write_swarm(folder, swarm)
+
+
+def keep_list(folder: Path, roster: Roster, task: bytes, own: Own, agreed: bytes = b"") -> None:
     """Writes the task and the swarm's file: from now on the node may start. Raises ConfigError."""
-    new_file_in(folder, TASK, task)
+    keep_file(folder / TASK, task)
+    if agreed:
+        keep_file(folder / AGREED, agreed)
     write_swarm(folder, Swarm(roster, own))
 
 
-def _refuse_equal_keys(members: list[Member]) -> None:
+def _refuse_equal_keys(members: Iterable[Member | Vouch]) -> None:
     named: dict[bytes, str] = {}
     for member in members:
         if member.key in named:

@@ -173,7 +173,8 @@ class Visitor:
         self._keep(guest)
         confirms = await self._owner.answer(roster)
         if confirms:
-            keep_list(self.folder, roster, guest.place.invitation[0].task, self.state.own)
+            invitation = guest.place.invitation[0]
+            keep_list(self.folder, roster, invitation.task, self.state.own, invitation.agreed)
         return guest.answer_list(Standing.CONFIRMED if confirms else Standing.DECLINED)
 
     def _refused(self, refusal: Refusal) -> None:

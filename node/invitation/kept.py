@@ -11,53 +11,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from node.storage.regular_files import check_regular
-from node.storage.whole_files import OWNERS_FOLDER, replace_file
+from node.storage.owners_files import keep_file, read_record
+from node.storage.swarm_file import Own
 from node.system.disk import DISK, Disk
-from node.system.errors import ConfigError, one_line, reason
-from protocol.errors import RemoteProtocolError
+from protocol.crypto.node_key import NodeKey
 from protocol.invitation.inviter import Seat
 from protocol.invitation.joiner import Place
 from protocol.invitation.messages import MAX_MESSAGE_BYTES, MAX_TASK_BYTES
-from protocol.invitation.roster import Name, Relays, Roster
+from protocol.invitation.roster import Member, Relays, Roster, close_list, vouch_for
 from protocol.relay.admission import Relay
-from protocol.wire.dialect import Dialect, Record
-from protocol.wire.fields import Most, Octets, Text
+from protocol.relay.room_messages import OpenRooms
+from protocol.wire.dialect import Dialect
+from protocol.wire.fields import Most, Name, Octets, Text
 from protocol.wire.limits import MAX_MEMBERS
 
 INVITING, JOINING = "invite.state", "join.state"
-_MOST_BYTES = MAX_MESSAGE_BYTES + 64 * 1024
-
-
-@dataclass(frozen=True)
-class Own:
-    """What this node alone decides. `data`: its rows; the next two: as typed for its own file, or empty.
-
-    `removed`: keys, in hex, with which its owner no longer learns.
-    """
-
-    data: Annotated[str, Text(4096)]
-    cells: Annotated[str, Text(4096)] = ""
-    blank_person: Annotated[str, Text(40)] = ""
-    removed: Annotated[tuple[Annotated[str, Text(64)], ...], Most(MAX_MEMBERS)] = ()
-
-    @property
-    def arguments(self) -> list[str]:
-        """The options of a node that say so."""
-        cells = ["--cells", self.cells] if self.cells else []
-        return [
-            "--data",
-            self.data,
-            *cells,
-            *(["--blank-person", self.blank_person] if self.blank_person else []),
-        ]
+LATER = "later"
+"""The folder, in that of a run, of an invitation to later members."""
+_MOST_BYTES = 2 * MAX_MESSAGE_BYTES + 96 * 1024
 
 
 @dataclass(frozen=True)
 class Inviting:
     """What an inviter keeps. `swarm`: the task's name; `roster`: the list, once it is closed.
 
-    `relays`: in order of use; the rooms of all codes are at the first.
+    `relays`: in order of use; the rooms of all codes are at the first. Who invites later members has the list
+    `so_far`, to which they come, and the task `agreed` by those who learn with it, if they agreed on one.
     """
 
     swarm: Annotated[str, Text(80)]
@@ -67,11 +46,35 @@ class Inviting:
     seats: Annotated[tuple[Seat, ...], Most(MAX_MEMBERS)]
     own: Own
     roster: Annotated[tuple[Roster, ...], Most(1)] = ()
+    so_far: Annotated[tuple[Roster, ...], Most(1)] = ()
+    agreed: Annotated[bytes, Octets(0, MAX_TASK_BYTES)] = b""
 
     @property
     def relay(self) -> Relay:
         """Where the rooms are."""
         return self.relays[0]
+
+    def asking(self, keep: tuple[str, ...], more: int) -> OpenRooms:
+        """What is asked of that relay: by its licence, or, for later members, as a member of the swarm."""
+        shown = tuple(roster.credentials(self.relay) for roster in self.so_far)
+        return OpenRooms(b"", b"" if shown else self.relay.licence, keep, more, shown)
+
+    def others(self, seat: Seat) -> tuple[str, ...]:
+        """The names of all but the inviter and the owner of a seat."""
+        members = (member.name for roster in self.so_far for member in roster.everyone)
+        seats = (other.name for other in self.seats)
+        return tuple(name for name in dict.fromkeys((*members, *seats)) if name not in (self.me, seat.name))
+
+    def closed(self, key: NodeKey, nonce: bytes) -> Roster:
+        """The list with those who are here: signed, or with the inviter's word for each later member."""
+        here = [Member(seat.name, seat.key) for seat in self.seats if seat.is_taken]
+        if not self.so_far:
+            members = [Member(self.me, key.public), *here]
+            return close_list(key, members, self.task, self.relays, nonce)
+        roster = self.so_far[0]
+        for newcomer in here:
+            roster = roster.with_word(vouch_for(key, roster, newcomer))
+        return roster
 
 
 @dataclass(frozen=True)
@@ -88,22 +91,22 @@ _JOINING: Dialect[Joining] = Dialect("a joiner's state", 1, (Joining,), _MOST_BY
 
 def keep_inviting(folder: Path, state: Inviting, disk: Disk = DISK) -> None:
     """Stores the inviter's state; durable on return. Raises ConfigError."""
-    _keep(folder / INVITING, _INVITING.write(state), disk)
+    keep_file(folder / INVITING, _INVITING.write(state), disk)
 
 
 def keep_joining(folder: Path, state: Joining, disk: Disk = DISK) -> None:
     """Stores the joiner's state; durable on return. Raises ConfigError."""
-    _keep(folder / JOINING, _JOINING.write(state), disk)
+    keep_file(folder / JOINING, _JOINING.write(state), disk)
 
 
 def kept_inviting(folder: Path) -> Inviting | None:
     """The inviter's state; None if the folder has none. Raises ConfigError."""
-    return _kept(folder / INVITING, _INVITING)
+    return read_record(folder / INVITING, _INVITING, _MOST_BYTES)
 
 
 def kept_joining(folder: Path) -> Joining | None:
     """The joiner's state; None if the folder has none. Raises ConfigError."""
-    return _kept(folder / JOINING, _JOINING)
+    return read_record(folder / JOINING, _JOINING, _MOST_BYTES)
 
 
 def joins_below(folder: Path) -> Iterator[tuple[Path, Joining]]:
@@ -115,41 +118,3 @@ def joins_below(folder: Path) -> Iterator[tuple[Path, Joining]]:
     for path in paths:
         if (state := kept_joining(path)) is not None:
             yield path, state
-
-
-def new_file_in(folder: Path, name: str, content: bytes, disk: Disk = DISK) -> None:
-    """Writes a file of the run's folder, which it makes. Raises ConfigError."""
-    _keep(folder / name, content, disk)
-
-
-def read_limited(path: Path, most: int) -> bytes | None:
-    """The content of a file of at most so many bytes; None if it is not there. Raises ConfigError."""
-    try:
-        check_regular(path)
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ConfigError(f"{one_line(str(path))} cannot be read: {reason(error)}") from error
-    if len(content) > most:
-        raise ConfigError(f"{one_line(str(path))} is refused: it has more than {most} bytes")
-    return content
-
-
-def _keep(path: Path, content: bytes, disk: Disk) -> None:
-    try:
-        path.parent.mkdir(mode=OWNERS_FOLDER, parents=True, exist_ok=True)
-        replace_file(path, (content,), durable=True, disk=disk)
-    except OSError as error:
-        raise ConfigError(f"{one_line(str(path))} cannot be written: {reason(error)}") from error
-
-
-def _kept(path: Path, dialect: Dialect[Record]) -> Record | None:
-    content = read_limited(path, _MOST_BYTES)
-    try:
-        return None if content is None else dialect.read(content)
-    except RemoteProtocolError as error:
-        raise ConfigError(
-            f"{one_line(str(path))} is damaged ({error}): delete it, and begin again"
-        ) from error

@@ -11,15 +11,16 @@ from pathlib import Path
 from node.check.checks import check_all
 from node.invitation.foreign import check_portable, marked_lines
 from node.invitation.inviting import Served, new_seats
-from node.invitation.kept import Inviting, Own, keep_inviting, kept_inviting, read_limited
+from node.invitation.kept import Inviting, keep_inviting, kept_inviting
 from node.invitation.key import made_key
 from node.invitation.rooms import opened_rooms
-from node.invitation.swarm_file import SWARM
 from node.invitation.terminal import Terminal
 from node.invite.options import InviteOptions, RelayWord
 from node.options import NodeOptions
 from node.start.inviter_window import keep_open
 from node.start.learn import options_to_check
+from node.storage.owners_files import read_limited
+from node.storage.swarm_file import SWARM, Own
 from node.system.errors import ConfigError, UserError, counted, one_line
 from node.system.system import SYSTEM
 from protocol.crypto.node_key import NodeKey
@@ -36,6 +37,8 @@ Dial = Callable[[RelayWord, OpenRooms], Served]
 def invite(options: InviteOptions) -> int:
     """Invites, waits for all, and learns; returns the exit status. Raises UserError."""
     terminal = Terminal(options.yes)
+    if options.data is None or options.me is None:
+        raise ConfigError("an invitation to a task needs --data and --me")
     own = Own(str(options.data.absolute()), options.cells or "", options.blank_person or "")
     node = options_to_check(options.task, own, len(options.names) + 1)
     folder = options.out or Path("runs") / node.task.task.name
@@ -46,7 +49,7 @@ def invite(options: InviteOptions) -> int:
         )
     kept = kept_inviting(folder)
     if kept is None:
-        if not asyncio.run(_begin(options, terminal, folder, own, node)):
+        if not asyncio.run(_begin(options, options.me, terminal, folder, own, node)):
             terminal.say("nobody was invited, and nothing was sent")
             return 0
     elif (kept.me, *(seat.name for seat in kept.seats)) != (options.me, *options.names):
@@ -69,7 +72,7 @@ def check_own(options: NodeOptions, terminal: Terminal) -> int:
 
 
 async def _begin(
-    options: InviteOptions, terminal: Terminal, folder: Path, own: Own, node: NodeOptions
+    options: InviteOptions, me: str, terminal: Terminal, folder: Path, own: Own, node: NodeOptions
 ) -> bool:
     """Checks, asks, and gets the rooms; returns whether the owner said yes. Raises UserError."""
     text = read_limited(options.task, MAX_TASK_BYTES)
@@ -97,7 +100,7 @@ async def _begin(
     key = made_key(folder)
     relays, rooms = await licensed(options.relays, len(options.names), partial(_dial, key), terminal.say)
     seats = new_seats(options.names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
-    keep_inviting(folder, Inviting(node.task.task.name, options.me, text, relays, seats, own))
+    keep_inviting(folder, Inviting(node.task.task.name, me, text, relays, seats, own))
     return True
 
 
@@ -113,7 +116,7 @@ async def licensed(
     missing: list[str] = []
     for named in relays:
         try:
-            async with dial(named, OpenRooms(named.word, b"", (), 0 if found else count)) as (_, relay, new):
+            async with dial(named, OpenRooms(b"", b"", (), 0 if found else count)) as (_, relay, new):
                 found.append(relay)
                 rooms = rooms or new
         except ConnectionError as error:
@@ -126,4 +129,4 @@ async def licensed(
 
 
 def _dial(key: NodeKey, named: RelayWord, asked: OpenRooms) -> Served:
-    return opened_rooms(named.endpoint, None, key, asked)
+    return opened_rooms(named.endpoint, named.word, key, asked)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from pathlib import Path
 
 from node.check.checks import check_all
 from node.check.finding import Finding
 from node.invitation.foreign import check_portable, foreign_code, marked_lines
 from node.invitation.joining import Decision, Visitor
-from node.invitation.kept import Joining, Own, joins_below, kept_joining, new_file_in
+from node.invitation.kept import Joining, joins_below, kept_joining
 from node.invitation.key import made_key
-from node.invitation.swarm_file import TASK
 from node.invitation.terminal import Terminal
 from node.invitation.words import task_line
 from node.join.options import JoinOptions
 from node.start.joiner_window import JoinersWindow, wait_for_list
 from node.start.learn import options_to_check
+from node.storage.owners_files import keep_file
+from node.storage.swarm_file import AGREED, TASK, Own
 from node.system.errors import ConfigError, UserError, counted, one_line, reason
 from protocol.invitation.joiner import Place, place_of
 from protocol.invitation.messages import Invitation, Standing
@@ -41,16 +43,17 @@ class Newcomer(JoinersWindow):
         others = f", with: {', '.join(invitation.others)}" if invitation.others else ""
         self.terminal.say(f"{invitation.inviter} invites you, {invitation.you}{others}")
         if self._options.show_task:
-            self.terminal.say(
-                *(one_line(line) for line in invitation.task.decode("utf-8", "replace").splitlines())
-            )
-        new_file_in(self.folder, TASK, invitation.task)
+            text = invitation.learned.decode("utf-8", "replace")
+            self.terminal.say(*(one_line(line) for line in text.splitlines()))
+        keep_file(self.folder / TASK, invitation.task)
+        if invitation.agreed:
+            keep_file(self.folder / AGREED, invitation.agreed)
         members = len(invitation.others) + 2
         findings = await asyncio.to_thread(self._findings, invitation, members)
         self.terminal.say(*(line for finding in findings for line in finding.lines()))
         if any(finding.level == "problem" for finding in findings):
             return Decision.UNFIT
-        marked = marked_lines(invitation.task)
+        marked = marked_lines(invitation.learned)
         self.terminal.say(
             "What leaves this machine: your part of sums that nobody can take apart. What the inviter's task "
             "says about the inviter's data: "
@@ -63,12 +66,14 @@ class Newcomer(JoinersWindow):
 
     def _findings(self, invitation: Invitation, members: int) -> list[Finding]:
         """What a check finds of the task and of the own data."""
-        path = self.folder / TASK
+        path = self.folder / (AGREED if invitation.agreed else TASK)
         try:
+            if invitation.agreed and "agreement" not in tomllib.loads(invitation.task.decode()):
+                raise UserError("the members of this swarm agreed on nothing, and the invitation says so")
             node = options_to_check(path, self._own, members)
             check_portable(node.task, path)
-        except UserError as error:
-            return [Finding("problem", "task", str(error))]
+        except (UserError, ValueError, RecursionError) as error:
+            return [Finding("problem", "task", reason(error))]
         if (code := foreign_code(node.task)) and not self._options.allow_code:
             text = (
                 f"it would run {', '.join(code)} on this machine, which {invitation.inviter} chose: find out "

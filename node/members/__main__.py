@@ -11,14 +11,17 @@ from node.cli.sigint import begun
 from node.system.errors import ConfigError, one_line
 
 _DESCRIPTION = """\
-Shows who learns with the node of FOLDER, with the words of their keys, which you may compare by telephone.
+Shows who learns with the node of FOLDER, with the words of their keys, which you may compare by telephone,
+and, while that node runs, who is here or since when somebody is missed.
 
---remove NAME: this node no longer learns with a member. Each owner decides for its own node, and the others'
-lists do not change yours. If a quorum needs that member: murmuration rejoin --gone. --accept NAME takes a
-member back. Both hold from the node's next start."""
+--accept NAME: this node learns with a newcomer for whom a member vouches, or again with a member that you
+removed. --remove NAME: it no longer learns with a member, and no word of others brings that one back. Each
+owner decides for its own node. If a quorum needs a removed member: murmuration rejoin --gone. Both hold at
+once, also for a node that runs."""
 _EPILOG = """\
 examples:
   murmuration members runs/ward
+  murmuration members runs/ward --accept "Ward D"
   murmuration members runs/ward --remove "Ward C"
 
 exit status: 0 shown or stored, 2 bad arguments or folder"""
@@ -29,7 +32,7 @@ class MembersOptions:
     """The folder, and what its owner decides."""
 
     folder: Path = argument("the folder that invite or join named", reachable_path, metavar="FOLDER")
-    accept: str | None = option("learn with this member again", metavar="NAME")
+    accept: str | None = option("learn with this newcomer, or with this member again", metavar="NAME")
     remove: str | None = option("learn with this member no more", metavar="NAME")
     debug: bool = switch(DEBUG)
 

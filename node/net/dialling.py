@@ -23,6 +23,7 @@ from aiohttp import (
 )
 
 from node.net.bulk_client import Pass
+from node.net.doors import RELAYED_OPEN_S
 from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES
 from node.net.stream_connector import StreamConnector
 from node.net.tls import Dialling, Tls, WrongPeer, not_met
@@ -41,8 +42,8 @@ from protocol.wire.limits import VERSION
 
 CONNECT_FLOOR_S = 1.0
 CONNECT_CAP_S = 5.0
-RELAYED_FLOOR_S, RELAYED_CAP_S = 5.0, 15.0
-"""The same limits for a link by a relay, whose stream may outlast a short outage."""
+RELAYED_FLOOR_S = 5.0
+"""The least limit by a relay, whose stream may outlast a short outage; RELAYED_OPEN_S is the most."""
 CLOSE_S = 1.0
 _FULL = 503
 
@@ -64,12 +65,12 @@ class Dialler:
         self._tls = tls
         self._system = system
         self._direct_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
-        self._relayed_pace = Pace(RELAYED_FLOOR_S, RELAYED_CAP_S)
+        self._relayed_pace = Pace(RELAYED_FLOOR_S, RELAYED_OPEN_S)
         self._client: ClientSession | None = None
 
     async def start(self) -> None:
         """Creates the HTTP client; links can be opened from now on."""
-        self._client = new_client(self._system.streams, RELAYED_CAP_S)  # `dial` has its own limit
+        self._client = new_client(self._system.streams, RELAYED_OPEN_S)  # `dial` has its own limit
 
     async def close(self) -> None:
         """Closes the HTTP client; no link can be opened any more."""

@@ -10,8 +10,8 @@ time. A room bounds its guests in total and per address, and limits the time tha
                               +--> watching                      a stream of the page
     any of them --> members                                      `Guest.prove`: an allow-listed key
 
-A stream that a relay brought waits in `relayed` in place of `quiet` and `speaking`: it comes from a member,
-by the relay's word, and may be slow.
+A stream that a relay brought waits in `relayed` in place of `quiet`, `speaking` and `linking`: it comes from
+a member, by the relay's word, and may be slow.
 
 When a room is full, the doors close the guest that was silent for the longest time, never the newest one.
 They close no guest in `members` to make room for a stranger. A connection that has sent nothing costs a
@@ -49,6 +49,7 @@ from node.net.versions import Look, nowhere
 from node.system.free_memory import give_back
 from node.system.streams import BoundAddress, Incoming, Listener
 from node.system.system import SYSTEM, System
+from protocol.relay.buckets import Bucket, Rate
 
 HEAD_S = 5.0
 """Time limit for the first byte, and again for the rest of the first request's head, TLS included."""
@@ -66,8 +67,11 @@ ASKING = Bound(128, 64, REQUEST_S)
 """Requests that the node is receiving or answering."""
 IDLE = Bound(64, 32, IDLE_S)
 """Connections whose last request was answered, kept open for the next one."""
-RELAYED = Bound(256, 16, 40.0)
-"""Streams that a relay brought, until a first request: TLS waits behind bulk, on lines of any speed."""
+RELAYED_OPEN_S = 40.0
+"""Time limit for each step in which a relayed stream opens, at both ends. Those of all members may open at
+once, on a machine and a line of any speed, and TLS waits behind bulk. A relay says earlier who is away."""
+RELAYED = Bound(256, 16, RELAYED_OPEN_S)
+"""Streams that a relay brought, until a first request, and websockets among them until their proof."""
 LINKING = Bound(128, 64, PROOF_S)
 """Websockets that have proved nothing, each with a message of at most 320 kB."""
 WATCHING = Bound(32, 32)
@@ -245,9 +249,9 @@ class Guest:
         self._doors.renew(self)
 
     def link(self) -> None:
-        """Moves the connection to `linking`: it is a websocket now and has to prove a key."""
+        """Moves the connection to `linking`, or `relayed`: it is a websocket now and has to prove a key."""
         if not self.is_proved:
-            self._doors.move(self, "linking")
+            self._doors.move(self, "relayed" if self.is_relayed else "linking")
 
     def watch(self) -> None:
         """Moves the connection to `watching`: it streams the page and sends nothing more."""
@@ -389,8 +393,8 @@ class Doors:
         self._listener: Listener | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._sweeping: asyncio.TimerHandle | None = None
-        self._may_accept = float(self._bounds.accepts_saved)
-        self._counted_at_s = self._loop.time()
+        accepts = Rate(self._bounds.accepts_saved, self._bounds.accepts_per_s)
+        self._accepts = Bucket(accepts, self._loop.time())
         self._since_flood = 0
         """How many guests have left since the node last returned memory to the system."""
         self._stalled_s = 0.0
@@ -489,19 +493,17 @@ class Doors:
             except OSError as error:
                 self._rest(error)
                 return
-            self._may_accept -= 1
+            self._accepts.take(1, self._loop.time())
             guest = Guest(self, stream, stream.key or origin_of(stream.address))
             stream.watch(partial(self._speaks, guest))
             self.move(guest, "relayed" if guest.is_relayed else "quiet")
 
     def _affordable(self) -> int:
         """Returns how many connections may be accepted now; if none, pauses the listener for PACE_S."""
-        now_s = self._loop.time()
-        saved = self._may_accept + (now_s - self._counted_at_s) * self._bounds.accepts_per_s
-        self._may_accept, self._counted_at_s = min(saved, self._bounds.accepts_saved), now_s
-        if self._may_accept < 1:
+        left = self._accepts.left(self._loop.time())
+        if left < 1:
             self._look_away(PACE_S)
-        return int(self._may_accept)
+        return int(left)
 
     def _rest(self, error: OSError) -> None:
         """After a failed accept, as when no descriptor is left, closes the oldest stranger; retries later."""

@@ -23,6 +23,7 @@ from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
 from node.net.bulk_client import Answer, BulkClient, Kind
 from node.net.dialling import CLOSE_S, CONNECT_CAP_S, Opened
+from node.net.doors import RELAYED_OPEN_S
 from node.net.intake import SMALL_BYTES, Intake, log
 from node.net.outbox import Budget, Outbox
 from node.net.reply_path import NO_WAY_BACK
@@ -47,8 +48,6 @@ BULK_TIMEOUT_S = 30.0
 """The time limit for a bulk frame and its answer, unless the node sets a longer one."""
 RELAYED_BULK_S = 120.0
 """The same, at least, for a frame by a relay: it shares a slow line with those to all others."""
-RELAYED_BULK_CONNECT_S = 40.0
-"""The time limit for a connection for bulk by a relay: its TLS waits behind the bulk of others."""
 AHEAD = 2
 """How many messages of a lazily built sequence are in memory at once."""
 EARLY_POSTS = 4
@@ -166,7 +165,7 @@ class Link:
         """When this link last gave up a bulk frame that the peer kept refusing as too early."""
         connect_s, bulk_s = CONNECT_CAP_S, hub.bulk_s
         if key_of(endpoint) is not None:
-            connect_s, bulk_s = RELAYED_BULK_CONNECT_S, max(bulk_s, RELAYED_BULK_S)
+            connect_s, bulk_s = RELAYED_OPEN_S, max(bulk_s, RELAYED_BULK_S)
         self._bulk_client = BulkClient(endpoint, connect_s, bulk_s, hub.tls, hub.streams)
         self._opened: Opened | None = None
         self._fault: asyncio.Future[None] = loop.create_future()

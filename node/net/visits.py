@@ -1,6 +1,6 @@
 """Links that other nodes open here: their handshake, the messages on them, and the replies.
 
-    handshake (PROVE_S at most) ──▶ key proved, ticket issued ──▶ messages, in order ──▶ end, ticket invalid
+    handshake (in limited time) ──▶ key proved, ticket issued ──▶ messages, in order ──▶ end, ticket invalid
 
 One task reads a websocket, another writes it. Replies wait in a bounded queue.
 """
@@ -15,7 +15,7 @@ from itertools import count
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
-from node.net.doors import Doors
+from node.net.doors import RELAYED_OPEN_S, Doors
 from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, SMALL_BYTES, Intake, log
 from node.net.outbox import Budget, Outbox
 from node.net.reply_path import NO_WAY_BACK, Back, Nowhere
@@ -68,7 +68,8 @@ class Visits:
         """
         await ws.prepare(request)
         try:
-            key = await welcome(ws, self._key, self._system.entropy)
+            async with asyncio.timeout(RELAYED_OPEN_S if doors.guest_of(request).is_relayed else PROVE_S):
+                key = await welcome(ws, self._key, self._system.entropy)
         except ConnectionError:
             return  # the dialler has gone
         except (TimeoutError, RemoteProtocolError):
@@ -169,12 +170,12 @@ class Visitor:
 async def welcome(ws: web.WebSocketResponse, key: NodeKey, entropy: Entropy, labels: Labels = LINK) -> Key:
     """Runs the acceptor's part of a handshake except for the ticket. Returns the dialler's key.
 
-    Raises ConnectionError if the dialler has gone, RemoteProtocolError or TimeoutError if it proves no key.
+    The caller limits its time. Raises ConnectionError if the dialler has gone, RemoteProtocolError if it
+    proves no key.
     """
-    async with asyncio.timeout(PROVE_S):
-        theirs, mine = handshake.read_knock(data_of(await ws.receive())), entropy(NONCE_BYTES)
-        await ws.send_bytes(handshake.challenge(key, theirs, mine, labels))
-        return handshake.read_proof(data_of(await ws.receive()), theirs, mine, key.public, labels)
+    theirs, mine = handshake.read_knock(data_of(await ws.receive())), entropy(NONCE_BYTES)
+    await ws.send_bytes(handshake.challenge(key, theirs, mine, labels))
+    return handshake.read_proof(data_of(await ws.receive()), theirs, mine, key.public, labels)
 
 
 def data_of(frame: WSMessage) -> bytes:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -38,15 +39,20 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-FRONT = "page.html"
+FRAME, FRONT = "frame.html", "page.html"
+"""What all pages share, and the own parts of a node's page."""
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PARTS = (
     *("tokens.css", "page.css", "icon.svg"),
     *("page.js", "node.js", "tracker.js", "comparison.js", "stream.js", "charts.js", "rounds.js", "own.js"),
-    *("elements.js", "glossary.js", "words.js"),
+    *("elements.js", "glossary.js", "relay.js", "words.js"),
     *("uPlot.iife.min.js", "uPlot.min.css"),
 )
 """The parts that the page may request; nothing else in the package is served."""
+
+
+_NAME = re.compile(rb"<!-- (\w+) -->\n")
+_PART = re.compile(_NAME.pattern + rb"(.*?)(?=<!-- \w+ -->\n|\Z)", re.DOTALL)
 
 
 class ViewSource(Protocol):
@@ -156,4 +162,15 @@ def _asset(name: str) -> web.Response:
 @cache
 def asset(name: str) -> bytes:
     """Returns the content of the page itself, FRONT, or of one of its PARTS."""
+    content = _stored(name)
+    return framed(content) if name == FRONT else content
+
+
+def framed(parts: bytes) -> bytes:
+    """Returns a whole page: the frame, with each part in the place of its name, `<!-- NAME -->`."""
+    own = {found[1]: found[2] for found in _PART.finditer(parts)}
+    return _NAME.sub(lambda found: own[found[1]], _stored(FRAME))
+
+
+def _stored(name: str) -> bytes:
     return resources.files("node").joinpath("assets", name).read_bytes()

@@ -178,6 +178,8 @@ def node_families(view: NodeView) -> Iterator[Metric]:
     yield _dropped(view.dropped)
     if view.privacy is not None:
         yield from _privacy(view.privacy)
+    if view.relay is not None:
+        yield from _relay(view.relay)
 
 
 def _network(view: NodeView) -> CounterMetricFamily:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.mechanism import Mechanism
+from node.net.relay import streams as relayed
 from node.net.traffic import Counts
 from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
 from node.observe.run_folder import MODEL, size_of
-from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
+from node.observe.views import NodeView, Peer, Presence, Swarm, TrackerView, Visitor
 from node.relay.relaying import RelayView
 from node.runtime.clocks import skew_words
 from node.runtime.notices import late_words, parting_words, strikes_words
@@ -20,10 +21,13 @@ from node.runtime.plan import Plan
 from node.runtime.privacy.budget import facts, steps_charged
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
+from node.system.addresses import split_endpoint
 from protocol.swarm.inspection import KnownPeer
 from protocol.swarm.meeting.clock_skew import TOLERANCE_S
 from protocol.swarm.meeting.room import Waiting
 from protocol.swarm.meeting.tracker import Tracker
+from protocol.wire.endpoints import key_of
+from protocol.wire.ids import Key
 from protocol.wire.messages import Announce
 
 KEY_DIGITS = 16
@@ -35,8 +39,21 @@ COUNTED_S = 0.75
 class NodeViewSource:
     """A node's view for its owner, with accuracy and loss, the privacy ledger and the remarks."""
 
-    def __init__(self, inspector: Inspector, journal: Journal, rounds: Rounds) -> None:
+    def __init__(
+        self,
+        inspector: Inspector,
+        journal: Journal,
+        rounds: Rounds,
+        there: Callable[[], Mapping[Key, relayed.Presence]] = dict,
+        carried: Callable[[], RelayView] | None = None,
+    ) -> None:
+        """`there` returns whether members are there that are reached by their keys, with monotonic times.
+
+        `carried` returns what the node carries for others; None: it is no relay.
+        """
         self._inspector = inspector
+        self._there = there
+        self._carried = carried
         self._journal = journal
         self._rounds = rounds
         self._ledger: Ledger | None = None
@@ -88,7 +105,7 @@ class NodeViewSource:
             sent=dict(parts.meter.counts.sent),
             received=dict(parts.meter.counts.received),
             dropped=dict(parts.meter.counts.dropped),
-            peers=_peers(parts.node.known_peers, status.waiting_for, parts.plan),
+            peers=_peers(parts.node.known_peers, status.waiting_for, parts.plan, self._presences()),
             privacy=_with_steps(self._privacy, parts.mechanism, parts.state.ledger),
             accuracy_of=parts.plan.accuracy_of,
             remarks=self._journal.remarks,
@@ -101,7 +118,19 @@ class NodeViewSource:
             model_bytes=self._model_bytes,
             own=parts.own.figures.open,
             own_here=parts.own.figures.secret,
+            relay=None if self._carried is None else self._carried(),
         )
+
+    def _presences(self) -> Mapping[Key, Presence]:
+        at = self._inspector.shell.clock.at
+        return {
+            key: Presence(
+                relay="" if seen.relay is None else split_endpoint(seen.relay)[0],
+                since=None if seen.since is None else at(seen.since),
+                why=seen.why,
+            )
+            for key, seen in self._there().items()
+        }
 
 
 def _with_steps(
@@ -113,17 +142,23 @@ def _with_steps(
     return {**privacy, "steps_charged": steps_charged(mechanism, ledger)}
 
 
-def _peers(known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...], plan: Plan) -> tuple[Peer, ...]:
+def _peers(
+    known_peers: tuple[KnownPeer, ...],
+    awaited: tuple[str, ...],
+    plan: Plan,
+    there: Mapping[Key, Presence],
+) -> tuple[Peer, ...]:
     return tuple(
         Peer(
             endpoint=found.endpoint,
-            key=None if found.key is None else found.key.hex()[:KEY_DIGITS],
+            key=None if key is None else key.hex()[:KEY_DIGITS],
             contact=str(found.contact),
             round=None if found.sums is None else plan.round_after(found.sums),
             follows=found.follows,
             is_tracker=found.is_tracker,
             is_awaited=found.endpoint in awaited,
-            name="" if found.key is None else plan.nicknames.of(found.key.hex()),
+            name="" if key is None else plan.nicknames.of(key.hex()),
+            presence=None if key is None else there.get(key),
             why="; ".join(
                 filter(
                     None,
@@ -138,6 +173,7 @@ def _peers(known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...], plan: P
             ),
         )
         for found in known_peers[:MAX_PEERS]
+        for key in (found.key or key_of(found.endpoint),)
     )
 
 

@@ -20,8 +20,20 @@ MORE_HISTORY = "history_more"
 
 
 @dataclass(frozen=True, slots=True)
+class Presence:
+    """Whether a member that is reached by its key is there. `relay`: the host that leads to it; empty: none.
+
+    `since`: since when it is missed (Unix s), and `why`; None: it is there, or was never seen.
+    """
+
+    relay: str
+    since: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Peer:
-    """A peer that this node knows; `key` is its first 16 hex digits, None if the node never met it."""
+    """A peer that this node knows; `key` is its first 16 hex digits, None if it is not known."""
 
     endpoint: str
     key: str | None
@@ -33,6 +45,8 @@ class Peer:
     why: str
     name: str = ""
     """The owner's name of the key; empty if there is none."""
+    presence: Presence | None = None
+    """None: it is not reached by its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +97,8 @@ class NodeView:
     """What the owner's rows show; None if that is secret, and in views of earlier versions."""
     own_here: bool = False
     """Whether `own` is secret: then the page asks for it separately, which works on this machine alone."""
+    relay: RelayView | None = None
+    """What it carries for others; None: it is no relay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,9 +100,11 @@ class Carriers:
 
     def _enter(self, one: _Open, key: Key, asked: Admit) -> Carrier:
         """Admits a member's carrier, or raises RemoteProtocolError."""
-        swarm = SwarmId(asked.members.inviter, asked.members.swarm)
-        keys = admitted_keys(asked, key, self._licences)
-        carrier, older, woken = self._switch.enter(key, asked.kind, asked.process, swarm, keys)
+        members = asked.credentials.members
+        keys = admitted_keys(asked.credentials, key, self._licences)
+        carrier, older, woken = self._switch.enter(
+            key, asked.kind, asked.process, SwarmId(members.inviter, members.swarm), keys
+        )
         one.guest.prove(key)
         self._open[carrier] = one
         self._wake(woken)

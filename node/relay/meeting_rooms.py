@@ -146,12 +146,15 @@ class MeetingRooms:
 
     def _schedule(self) -> None:
         """Sets the timer to the lobby's next deadline."""
+        due_s = self._lobby.deadline
+        if due_s is None or (self._timer is not None and self._timer.when() <= due_s):
+            return
         if self._timer is not None:
             self._timer.cancel()
-        due_s, loop = self._lobby.deadline, asyncio.get_running_loop()
-        self._timer = None if due_s is None else loop.call_at(due_s, self._tick)
+        self._timer = asyncio.get_running_loop().call_at(due_s, self._tick)
 
     def _tick(self) -> None:
+        self._timer = None
         self._perform(self._lobby.tick(_now_s()))
 
 

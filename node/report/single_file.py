@@ -76,7 +76,8 @@ def _kept(view: NodeView, most: int) -> dict[str, object]:
     alone = len(view.history) - endings["aggregated"] - followed
     rest = f"{alone} on its own" + (f", {followed} followed" if followed else "")
     whole = {"rounds": len(view.history), "aggregated": endings["aggregated"], "rest": rest}
-    return {**document(replace(view, history=thinned(view.history, most))), "whole": whole}
+    shown = replace(view, history=thinned(view.history, most), relay=None)  # whom it carries for is theirs
+    return {**document(shown), "whole": whole}
 
 
 def _inlined(name: str) -> str:

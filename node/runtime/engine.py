@@ -29,7 +29,7 @@ from node.runtime.contributions.loss_gate import make_loss_gate
 from node.runtime.contributions.weighting import WRONG_WEIGHTS
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.meter import Meter
-from node.runtime.notices import Notices
+from node.runtime.notices import Notices, vouch_text
 from node.runtime.plan import Plan
 from node.runtime.privacy.group_guarantees import Withstands, withstands
 from node.runtime.privacy.spent_before import behind_text
@@ -57,6 +57,7 @@ from node.runtime.waiting import names_of, without_text
 from node.storage.records import Ended, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
+from node.storage.vouches import keep_vouch
 from node.system.errors import ConfigError, UserError
 from node.system.system import SYSTEM, System
 from node.training.alone import LoneTraining, yield_to_others
@@ -84,6 +85,7 @@ from protocol.actions import (
     TrackerKnown,
     Unbind,
     Vote,
+    Vouched,
     Waiting,
     WrongTracker,
 )
@@ -91,11 +93,14 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import NotFiniteError
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.node import Node
+from protocol.swarm.node_state import Vouches
 from protocol.vectors.pieces import base_digest
-from protocol.wire.messages import Base, Group, Key, Parting
+from protocol.wire.messages import Base, Group, Key, Parting, Vouch
 from protocol.wire.signing import parameters_hash
 
 T = TypeVar("T")
+Store = Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown | KeepCharged | Vouched
+"""What is stored before anything after it is carried out."""
 
 CUT_SHARE = 0.001
 
@@ -163,7 +168,7 @@ class Engine:
             receive=self._shell.receive,
             unreachable=self._shell.unreachable,
             reconnected=self._shell.reconnected,
-            warn=self._warn,
+            warn=self.warn,
             is_member=node.is_member,
             is_wanted=node.runs,
             look=partial(self._shell.feed, node.look_again, lambda: True),
@@ -372,9 +377,9 @@ class Engine:
 
     def _warn_of_rows(self, training: Training) -> None:
         if training.warning:
-            self._warn(training.warning)
+            self.warn(training.warning)
         if training.not_finite:
-            self._warn(
+            self.warn(
                 f"the gradient of a row was not finite {training.not_finite} times in this round's steps; "
                 "such a row counts as zero: look for missing or huge values in the data"
             )
@@ -409,7 +414,7 @@ class Engine:
             text = slow_upload_text(section, dimension, others + 1, rate)
             if text is not None:
                 self._told_of_upload = True
-                self._warn(text)
+                self.warn(text)
 
     # -- actions -----------------------------------------------------------------------------------
 
@@ -422,7 +427,7 @@ class Engine:
         """Carries out one action and returns the actions that follow from it."""
         self._meter.enter(self._node.phase)
         match action:
-            case Spend() | Vote() | Unbind() | Keep() | RaiseEpoch() | TrackerKnown() | KeepCharged():
+            case _ if isinstance(action, Store):
                 await asyncio.to_thread(self._store, action)
                 return self._node.charged(self._state.charged)
             case Completed() | Healed():
@@ -443,7 +448,7 @@ class Engine:
                 self._serving.ask(action.to, action.request)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
-                self._warn(f"banned {self._called(action.sender)}: {action.what}")
+                self.warn(f"banned {self._called(action.sender)}: {action.what}")
             case Notice() | Waiting() | Strike() | TakenIn():
                 self._tell(self._notices.of(action, self._node.picture()))
             case LedgerBehind():
@@ -456,10 +461,22 @@ class Engine:
                 self._closed.set()
         return []
 
+    async def change_members(self, allow: frozenset[Key], vouches: Vouches) -> None:
+        """Learns with these keys from now on, and with no others (an invited swarm alone)."""
+        await self._shell.feed(lambda now: self._node.change_members(allow, vouches, now))
+
+    def _keep_vouch(self, vouch: Vouch) -> None:
+        """Keeps a member's word for a newcomer, and tells the owner, who may accept it."""
+        folder = self._plan.swarm_folder
+        if folder is not None:
+            keep_vouch(folder, vouch, self._system.disk)
+            self.warn(vouch_text(vouch, self._plan.nicknames, folder))
+
     async def _arriving(self, key: Key) -> None:
         await self._shell.feed(lambda now: self._node.arriving(key, now), lambda: True)
 
-    def _warn(self, text: str) -> None:
+    def warn(self, text: str) -> None:
+        """Shows the owner a line."""
         self._observer.handle(Warned(text))
 
     def _look(self) -> None:
@@ -472,7 +489,7 @@ class Engine:
     def _called(self, key: Key) -> str:
         return self._plan.nicknames.called(key.hex())
 
-    def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown | KeepCharged) -> None:
+    def _store(self, action: Store) -> None:
         """Stores what must be on disk before the node carries out any later action."""
         match action:
             case Vote():
@@ -490,6 +507,8 @@ class Engine:
                 self._tracker.keep(action.endpoint, action.key)
             case KeepCharged():
                 self._state.keep_charged(action.charged, action.instead_of)
+            case Vouched():
+                self._keep_vouch(action.vouch)
 
     async def _set(self, offset_s: float, asleep_s: float) -> None:
         """Tells the machine that somebody set this computer's clock, or that it slept."""
@@ -504,7 +523,7 @@ class Engine:
         self._meter.clipped = spend.clipped
         share = spend.clipped / self._state.dimension
         if share > CUT_SHARE:
-            self._warn(
+            self.warn(
                 f"{spend.clipped} of {self._state.dimension} coordinates were cut to the bound: "
                 "raise aggregation.clip, or lower train.learning_rate"
             )
@@ -519,7 +538,7 @@ class Engine:
         following = await self._aside(self._contribution.following, before, vector, action)
         if following is None:
             # All members of the group keep the base; the sum does not show which of them lied.
-            self._warn(WRONG_WEIGHTS)
+            self.warn(WRONG_WEIGHTS)
             if isinstance(action, Completed):
                 await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
             return self._node.adopted(self._state.base, self._shell.clock.now())
@@ -554,7 +573,7 @@ class Engine:
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line, durable)
         self._rounds_alone = 0 if isinstance(round, Ended) else -1
         if not isinstance(why, Adopted) and why.without:
-            self._warn(without_text(base.generation, names_of(why.without, self._plan.nicknames)))
+            self.warn(without_text(base.generation, names_of(why.without, self._plan.nicknames)))
         match why:
             case Completed():
                 self._settle(why)

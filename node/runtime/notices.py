@@ -11,13 +11,17 @@ from node.runtime.clocks import THIS_MACHINE, ClockNotices
 from node.runtime.record.events import Noticed
 from node.runtime.waiting import absent, waiting_text, who
 from node.storage.nicknames import Nicknames
+from node.storage.vouches import SPENT_UNKNOWN
+from node.system.errors import one_line
 from node.task.parameters import describe_difference, describe_lists
 from protocol.actions import Fatal, Fault, News, Note, Notice, Strike, TakenIn, Waiting
+from protocol.invitation.roster import folded
+from protocol.invitation.words import key_words
 from protocol.swarm.inspection import Picture
 from protocol.swarm.lateness import Late, Slow
 from protocol.swarm.votes.obstacle import Obstacle, Stage
 from protocol.wire.endpoints import key_of
-from protocol.wire.messages import Key, Parting
+from protocol.wire.messages import Key, Parting, Vouch
 
 MAX_BLAMING = 3
 """So many are named of those that leave this node out."""
@@ -142,6 +146,16 @@ class Notices:
 
     def _key_of(self, found: Obstacle | None) -> tuple[str, Stage] | None:
         return None if found is None else (who(found, self._nicknames), found.stage)
+
+
+def vouch_text(vouch: Vouch, nicknames: Nicknames, folder: Path) -> str:
+    """Returns the line about a newcomer to an invited swarm, for the owner who decides."""
+    sponsor = nicknames.called(vouch.member.hex())
+    whom = f"{vouch.name} ({key_words(vouch.key)})"
+    says = f"{sponsor} vouches for a newcomer, {whom}; if you want to learn with it:"
+    if folded(vouch.name) in map(folded, nicknames.names.values()):
+        says = f"{sponsor} vouches for a new key of {whom}; {SPENT_UNKNOWN}; if you want to learn with it:"
+    return f'{says} murmuration members {one_line(str(folder))} --accept "{vouch.name}"'
 
 
 def _of_late(late: Late) -> Noticed:

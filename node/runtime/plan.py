@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from node.storage.nicknames import NO_NICKNAMES, Nicknames
 from node.task.sections import StepPlan, Task
@@ -36,6 +37,8 @@ class Plan:
     """Whether the owner has it wait for the first group: it gives up without one."""
     nicknames: Nicknames = NO_NICKNAMES
     """The owner's names of keys."""
+    swarm_folder: Path | None = None
+    """Where the words for newcomers to an invited swarm are kept; None: nobody was invited."""
 
     def round(self, base: Base) -> int:
         """Returns the last round that ended with this base, by the sums that led there."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import tomllib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -86,7 +88,9 @@ def keep_open(folder: Path, terminal: Terminal) -> int:
     if state is None:
         raise ConfigError(f"{one_line(str(folder))} has no invitation")
     key = own_key(folder)
-    if not state.roster and not asyncio.run(_until_closed(folder, key, state, terminal)):
+    least = read_task(tomllib.loads(state.task.decode())).aggregation.min_participants
+    closing = Closing(least, partial(_may_close, key, terminal), partial(_starts, folder, terminal))
+    if not state.roster and not asyncio.run(until_closed(folder, key, state, terminal, closing)):
         terminal.say(f"the list is open still; go on with: murmuration start {one_line(str(folder))}")
         return 0
     return learn_and_serve(folder)
@@ -107,12 +111,27 @@ def _show_codes(state: Inviting, key: NodeKey, terminal: Terminal) -> None:
         )
 
 
-async def _until_closed(folder: Path, key: NodeKey, state: Inviting, terminal: Terminal) -> bool:
+@dataclass(frozen=True)
+class Closing:
+    """How a list is closed. `least`: how many must be here, this node included.
+
+    `asks`: asks the owner, once all are here; `then`: what follows, while the rooms are served.
+    """
+
+    least: int
+    asks: Callable[[Inviting], Awaitable[bool]]
+    then: Callable[[Reception, asyncio.Task[None]], Awaitable[None]]
+
+
+async def until_closed(
+    folder: Path, key: NodeKey, state: Inviting, terminal: Terminal, closing: Closing
+) -> bool:
     """Serves the rooms until the owner closes the list; returns whether that happened. Raises UserError."""
     dial = partial(opened_rooms, state.relay.endpoint, state.relay.key, key)
     try:
         now_s = int(SYSTEM.clock.wall())
-        renewed = await with_new_codes(state, spent_seats(state, now_s), dial, now_s)
+        over = () if state.roster else spent_seats(state, now_s)
+        renewed = await with_new_codes(state, over, dial, now_s)
     except ConnectionError as error:
         raise UserError(str(error)) from error
     if renewed != state:
@@ -122,17 +141,12 @@ async def _until_closed(folder: Path, key: NodeKey, state: Inviting, terminal: T
     reception = Reception(folder, key, renewed, window)
     serving = asyncio.create_task(reception.serve(dial))
     try:
-        await _until_closable(reception, serving, window, terminal)
-        if not await _may_close(reception, key, terminal):
-            return False
-        roster = await reception.close_list()
-        terminal.say(
-            f"the list is closed: {state.swarm}-{roster.digest.hex()[:4]}, "
-            f"{counted(len(roster.members), 'member')}",
-            f"links: {by_relay(roster.relays)}",
-            f"starting in {one_line(str(folder))}; after a restart or a power cut:  murmuration start "
-            f"{one_line(str(folder))}",
-        )
+        if not renewed.roster:
+            await _until_closable(reception, serving, window, terminal, closing.least)
+            if not await closing.asks(reception.state):
+                return False
+            await reception.close_list()
+        await closing.then(reception, serving)
         return True
     finally:
         serving.cancel()
@@ -140,13 +154,12 @@ async def _until_closed(folder: Path, key: NodeKey, state: Inviting, terminal: T
 
 
 async def _until_closable(
-    reception: Reception, serving: asyncio.Task[None], window: Window, terminal: Terminal
+    reception: Reception, serving: asyncio.Task[None], window: Window, terminal: Terminal, least: int
 ) -> None:
     """Waits until all are here, or the owner types `close` and those who are here are enough for a sum.
 
     Raises the error that ended the serving.
     """
-    least = read_task(tomllib.loads(reception.state.task.decode())).aggregation.min_participants
     typed = asyncio.create_task(terminal.line())
     try:
         while not reception.are_all_here:
@@ -168,8 +181,18 @@ async def _until_closable(
         await asyncio.gather(typed, return_exceptions=True)
 
 
-async def _may_close(reception: Reception, key: NodeKey, terminal: Terminal) -> bool:
-    state = reception.state
+async def _starts(folder: Path, terminal: Terminal, reception: Reception, _: asyncio.Task[None]) -> None:
+    roster = reception.state.roster[0]
+    terminal.say(
+        f"the list is closed: {reception.state.swarm}-{roster.digest.hex()[:4]}, "
+        f"{counted(len(roster.members), 'member')}",
+        f"links: {by_relay(roster.relays)}",
+        f"starting in {one_line(str(folder))}; after a restart or a power cut:  murmuration start "
+        f"{one_line(str(folder))}",
+    )
+
+
+async def _may_close(key: NodeKey, terminal: Terminal, state: Inviting) -> bool:
     here = [Member(seat.name, seat.key) for seat in state.seats if seat.is_taken]
     away = ", ".join(seat.name for seat in state.seats if not seat.is_taken)
     terminal.say(

@@ -37,8 +37,11 @@ class JoinersWindow:
 
     async def answer(self, roster: Roster) -> bool:
         """Shows the list, and asks."""
-        remarks = {roster.inviter: "invited you", self._key: "this machine"}
-        self.terminal.say(f"The list, {len(roster.members)} members:", *member_lines(roster.members, remarks))
+        remarks = {roster.sponsor(self._key): "invited you", self._key: "this machine"}
+        everyone = roster.everyone
+        self.terminal.say(f"The list, {len(everyone)} members:", *member_lines(everyone, remarks))
+        if self._key in [each.key for each in roster.later]:
+            self.terminal.say("They learn already, and each of the others decides for itself about you")
         return await self.terminal.ask("Learn with these, and with nobody else?")
 
     def waiting(self) -> None:

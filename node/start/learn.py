@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from node.invitation.kept import Own, read_limited
 from node.invitation.key import key_file, own_key
-from node.invitation.swarm_file import SWARM, TASK, Swarm, read_swarm
 from node.options import NodeOptions, parse_arguments
+from node.storage.owners_files import read_limited
+from node.storage.swarm_file import AGREED, SWARM, TASK, Own, Swarm, read_swarm
 from node.system.errors import ConfigError, one_line
 from protocol.invitation.messages import MAX_TASK_BYTES
 from protocol.invitation.roster import task_digest
 from protocol.wire.endpoints import of_key
 from protocol.wire.ids import Key
 
-AGREED, AGREEMENT = "task-agreed.toml", "agreement"
+AGREEMENT = "agreement"
 
 
 def learn(folder: Path, more: Sequence[str] = ()) -> int:
@@ -54,7 +54,7 @@ def swarm_options(folder: Path, more: Sequence[str] = (), task: str = TASK) -> N
             str(key_file(folder)),
         ]
     )
-    return replace(options, swarm=swarm.roster)
+    return replace(options, swarm=swarm, swarm_folder=folder)
 
 
 def arguments(task: Path, own: Own, members: Sequence[Key]) -> list[str]:

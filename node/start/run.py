@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from node.invitation.kept import kept_inviting
-from node.invitation.swarm_file import SWARM
 from node.invitation.terminal import Terminal
 from node.start.inviter_window import keep_open
 from node.start.joiner_window import keep_waiting
 from node.start.serving import learn_and_serve
+from node.storage.swarm_file import SWARM
 
 
 def start(folder: Path, more: Sequence[str], *, yes: bool) -> int:

@@ -30,7 +30,7 @@ def noised_results(counts: PrivateCounts, base: Floats, epsilon: float, delta: f
     std = float(np.median([counts.cell_std(column, members) for column in counts.columns]))
     return Results(
         members=members,
-        privacy=Privacy(epsilon, delta, counts.noise.honest, std),
+        privacy=Privacy(epsilon, delta, counts.release.noise.honest, std),
         table_one=noised_table_one(counts, counts.noised(words), members),
         tables=(),
         correlations=(),
@@ -98,10 +98,11 @@ def _number(column: Number, table: Doubles, stds: list[float], sums: Doubles, st
     noise = [std * stds[0] / stds[-1], *[std] * (len(stds) - 1)]
     found = [_moments(*each) for each in zip(there.tolist(), sums.tolist(), noise, stds, strict=True)]
     scaled = [
-        None if one is None else (column.middle + column.half * one[0], column.half * one[1]) for one in found
+        Hidden.NOISE if one is None else (column.middle + column.half * one[0], column.half * one[1])
+        for one in found
     ]
     pairs = zip(there[1:].tolist(), scaled[1:], strict=True)
-    groups = [Moments(round(rows), *one) for rows, one in pairs if one is not None]
+    groups = [Moments(round(rows), *one) for rows, one in pairs if not isinstance(one, Hidden)]
     step = (column.high - column.low) / CELLS
     bars = bins(table[0, :-1], CELLS, 1 / MOST_NOISE * stds[0])
     return NumberSummary(
@@ -132,11 +133,11 @@ def _moments(rows: float, sums: list[float], std: float, rows_std: float) -> tup
     return mean, math.sqrt(variance)
 
 
-def _quartiles(column: Number, cells: Doubles, std: float) -> tuple[float, ...] | None:
-    """Returns the quartiles, each on a line through its cell; None if noise moves a rank by much."""
+def _quartiles(column: Number, cells: Doubles, std: float) -> tuple[float, ...] | Hidden:
+    """Returns the quartiles, each on a line through its cell, unless noise moves a rank by much."""
     rows = float(cells.sum())
     if std * math.sqrt(len(cells)) > MOST_NOISE * rows / 4:
-        return None
+        return Hidden.NOISE
     ends = column.low + (column.high - column.low) * np.arange(len(cells) + 1) / len(cells)
     up_to = np.concatenate([[0.0], np.cumsum(cells)])
     kept = np.concatenate([[True], cells > 0])

@@ -57,8 +57,8 @@ class NumberSummary:
 
     name: str
     missing: Shown
-    moments: tuple[tuple[float, float] | None, ...]  # mean and standard deviation
-    quartiles: tuple[tuple[float, ...] | None, ...]
+    moments: tuple[tuple[float, float] | Hidden, ...]  # mean and standard deviation
+    quartiles: tuple[tuple[float, ...] | Hidden, ...]
     test: Test | None
     difference: float | None
     bars: tuple[tuple[float, float, int], ...]
@@ -245,7 +245,9 @@ def _number(
     return NumberSummary(
         name=name,
         missing=shown,
-        moments=tuple((one.mean, one.deviation) if one.rows >= LEAST_CELL else None for one in all_moments),
+        moments=tuple(
+            (one.mean, one.deviation) if one.rows >= LEAST_CELL else Hidden.FEW for one in all_moments
+        ),
         quartiles=tuple(
             _quartiles(column, counted.places[name][place], one.rows)
             for place, one in zip(places, all_moments, strict=True)
@@ -257,10 +259,10 @@ def _number(
     )
 
 
-def _quartiles(column: Number, places: Counts, rows: int) -> tuple[float, ...] | None:
+def _quartiles(column: Number, places: Counts, rows: int) -> tuple[float, ...] | Hidden:
     """Returns the quartiles, between the two rows (3, 2) nearest to each, of type 7."""
     if rows < LEAST_FOR_QUARTILES:
-        return None
+        return Hidden.FEW
     share = np.array([(rows - 1) * quarter % 4 / 4 for quarter in QUARTERS])
     below, above = value_at(column, places).T
     return tuple((below + share * (above - below)).tolist())

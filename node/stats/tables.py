@@ -51,13 +51,13 @@ def _only(cells: Sequence[str], kept: Sequence[int]) -> tuple[str, ...]:
 
 def _number_rows(column: NumberSummary) -> list[tuple[str, ...]]:
     moments = [
-        Hidden.FEW if one is None else f"{one[0]:.{_digits(one[1])}f} ({one[1]:.{_digits(one[1])}f})"
+        one if isinstance(one, Hidden) else f"{one[0]:.{_digits(one[1])}f} ({one[1]:.{_digits(one[1])}f})"
         for one in column.moments
     ]
-    spread = next((one[1] for one in column.moments if one is not None), 1.0)
+    spread = next((one[1] for one in column.moments if not isinstance(one, Hidden)), 1.0)
     digits = _digits(spread)
     quartiles = [
-        Hidden.FEW if one is None else f"{one[1]:.{digits}f} [{one[0]:.{digits}f}, {one[2]:.{digits}f}]"
+        one if isinstance(one, Hidden) else f"{one[1]:.{digits}f} [{one[0]:.{digits}f}, {one[2]:.{digits}f}]"
         for one in column.quartiles
     ]
     return [

@@ -22,7 +22,11 @@ _MOST_BYTES = 1 << 20
 class Nicknames:
     """Names by key (32 bytes). Nothing but texts depends on them."""
 
-    names: Mapping[Key, str] = field(default_factory=dict)
+    names: dict[Key, str] = field(default_factory=dict)
+
+    def take(self, names: Mapping[Key, str]) -> None:
+        """Takes further names, of members who came later."""
+        self.names.update(names)
 
     def of(self, digits: str) -> str:
         """Returns the name of the only named key that begins with these hex digits; empty if there is none.

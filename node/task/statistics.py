@@ -16,7 +16,7 @@ def _tables(name: str, kind: type) -> Rule:
     """A list of tables, each read as the dataclass `kind`; errors name the key within."""
 
     def accept(value: object) -> tuple[Any, ...]:
-        if not isinstance(value, list) or len(value) > _MOST:
+        if not isinstance(value, list | tuple) or len(value) > _MOST:
             raise ValueError
         return tuple(
             read_section(kind, f"statistics.{name}.{place}", item) for place, item in enumerate(value)
@@ -51,7 +51,9 @@ class SurvivalAsked:
 class StatisticsSection:
     """Table one by the groups of `by`, cross tables, models and survival.
 
-    `least_rows`: a member with fewer rows takes no part.
+    `least_rows`: a member with fewer rows takes no part. With privacy: `share` is the part of privacy.epsilon
+    and privacy.delta that table one may spend, in at most so many `tries`, and `records` the most rows of all
+    members together.
     """
 
     by: str | None = key(_column, None)
@@ -59,6 +61,9 @@ class StatisticsSection:
     models: tuple[ModelAsked, ...] = key(_tables("models", ModelAsked), ())
     survival: tuple[SurvivalAsked, ...] = key(_tables("survival", SurvivalAsked), ())
     least_rows: int = key(whole(20, 1_000_000), 20)
+    share: float = key(real(at_least=0.001, at_most=1.0), 0.1)
+    records: int = key(whole(1, 50_000_000), 1_000_000)
+    tries: int = key(whole(1, 10), 2)
 
 
 def read_statistics(table: object) -> StatisticsSection:

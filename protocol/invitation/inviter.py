@@ -32,7 +32,7 @@ from protocol.invitation.messages import (
     Standing,
     State,
 )
-from protocol.invitation.roster import Name, Roster
+from protocol.invitation.roster import Roster
 from protocol.invitation.sealed import (
     ACCEPT_LABEL,
     NO_SECRET,
@@ -44,7 +44,7 @@ from protocol.invitation.sealed import (
 )
 from protocol.transitions import Course, Step, Table
 from protocol.wire.dialect import Dialect
-from protocol.wire.fields import Count, Digest, Text, Whole
+from protocol.wire.fields import Count, Digest, Name, Text, Whole
 from protocol.wire.ids import NOBODY, Key
 
 LIFE_S = 24 * 3600

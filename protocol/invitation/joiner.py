@@ -71,8 +71,8 @@ class Place:
         return self.standing is not Standing.OUTSIDE or self.unanswered < MOST_TRIES
 
 
-PLACES: Dialect[Place] = Dialect("a joiner's place", 1, (Place,), MAX_MESSAGE_BYTES + 32 * 1024)
-"""How a joiner keeps its place."""
+PLACES: Dialect[Place] = Dialect("a joiner's place", 1, (Place,), MAX_MESSAGE_BYTES + 64 * 1024)
+"""How a joiner keeps its place: an invitation, and a list, whose 64 later members take 26 kB."""
 
 
 def place_of(code: Code) -> Place:
@@ -263,10 +263,13 @@ class Guest:
 
 
 def check_promise(roster: Roster, invitation: Invitation, me: Member) -> None:
-    """Raises RemoteProtocolError unless a list is the one that an invitation promised to `me`."""
-    inviter = Member(invitation.inviter, invitation.inviter_key)
-    names = {member.name for member in roster.members}
-    if roster.inviter != inviter.key or not {inviter, me} <= {*roster.members}:
+    """Raises RemoteProtocolError unless a list is the one that an invitation promised to `me`.
+
+    Whoever invited the first members signed their list; a later member's inviter gave its word for it.
+    """
+    inviter, everyone = Member(invitation.inviter, invitation.inviter_key), roster.everyone
+    names = {member.name for member in everyone}
+    if roster.sponsor(me.key) != inviter.key or not {inviter, me} <= {*everyone}:
         raise RemoteProtocolError(
             "a list without its inviter or this node, under the names of the invitation"
         )

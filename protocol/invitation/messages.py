@@ -25,14 +25,15 @@ from enum import IntEnum
 from typing import Annotated
 
 from protocol.crypto.cpace import POINT_BYTES, TAG_BYTES
-from protocol.invitation.roster import LONGEST_NAME, Name, Relays, Roster
+from protocol.invitation.roster import Relays, Roster
 from protocol.wire.dialect import Dialect
-from protocol.wire.fields import Count, Most, Nonce, Octets, Signature, Text, Whole
+from protocol.wire.fields import LONGEST_NAME, Count, Most, Name, Nonce, Octets, Signature, Text, Whole
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
 
 MOST_TRIES = 3
 MAX_TASK_BYTES = 1 << 20
+"""Of a task; of an invitation's two, if it has two."""
 MAX_MESSAGE_BYTES = MAX_TASK_BYTES + 16 * 1024
 """An invitation: its task, and 64 names of at most 4 bytes a character."""
 _VERSION = 1
@@ -116,7 +117,8 @@ Open = Knock | Answer | Share | Proof | Refusal | Sealed
 class Invitation:
     """What the joiner is invited to. `you`: its name; `others`: those of all but it and the inviter.
 
-    `task`: the text of the task file, UTF-8; `until`: when the code ends (Unix time, s).
+    `task`: the text of the task file, UTF-8; `until`: when the code ends (Unix time, s). `agreed`: of a swarm
+    that learns already, the task with the scales that its members agreed on; empty: there are none.
     """
 
     swarm: Annotated[str, Text(LONGEST_NAME * 2)]
@@ -127,6 +129,12 @@ class Invitation:
     task: Annotated[bytes, Octets(1, MAX_TASK_BYTES)]
     relays: Relays
     until: Count
+    agreed: Annotated[bytes, Octets(0, MAX_TASK_BYTES)] = b""
+
+    @property
+    def learned(self) -> bytes:
+        """The text of the task as the joiner would learn it, as far as it is known."""
+        return self.agreed or self.task
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The list of a swarm's members, what they learn and through which relays, signed by the inviter.
 
 The digest of the list is the swarm's id. Relays admit its keys, nodes learn only with them, and nodes with
-different lists cannot meet.
+different lists cannot meet. The list is never changed: a later member comes by the word of an earlier one,
+and each owner decides whether its own node learns with it.
 """
 
 from __future__ import annotations
@@ -10,53 +11,54 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgpack
 
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
-from protocol.relay.admission import Members, Relay, check_members, sign_members
-from protocol.wire.fields import Digest, Most, Nonce, Signature
+from protocol.relay.admission import (
+    Credentials,
+    Members,
+    Pass,
+    Relay,
+    check_members,
+    check_vouch,
+    sign_members,
+    vouch,
+)
+from protocol.wire import signing
+from protocol.wire.fields import Digest, Most, Name, Nonce, Signature
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import Vouch
 from protocol.wire.records import plain
 
-LONGEST_NAME = 40  # characters
 MOST_RELAYS = 3
 NO_SIGNATURE = bytes(64)
 
 
-def is_name(written: str) -> bool:
-    """Whether a member may be called so: 1 to 40 characters that can be seen, none of them around it."""
-    return 1 <= len(written) <= LONGEST_NAME and written.isprintable() and written == written.strip()
+def folded(name: str) -> str:
+    """What names have in common that people would confuse: letter case, width and accents' form are gone."""
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def same_name(names: Iterable[str]) -> str | None:
-    """A name that people would take for an earlier one (by letter case, width or accents' form), if any."""
+    """A name that people would take for an earlier one, if any."""
     known: set[str] = set()
     for name in names:
-        folded = unicodedata.normalize("NFKC", name).casefold()
-        if folded in known:
+        if folded(name) in known:
             return name
-        known.add(folded)
+        known.add(folded(name))
     return None
 
 
-def member_name(value: Any) -> str:
-    """Reads a member's name."""
-    if type(value) is not str or not is_name(value):
-        raise RemoteProtocolError("a member's name that is empty, too long, or cannot be shown")
-    return value
-
-
-Name = Annotated[str, member_name]
 Relays = Annotated[tuple[Relay, ...], Most(MOST_RELAYS)]
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a swarm, by the name that its inviter gave it."""
+    """A member of a swarm, by the name that whoever invited it gave it."""
 
     name: Name
     key: Key
@@ -64,7 +66,11 @@ class Member:
 
 @dataclass(frozen=True)
 class Roster:
-    """The list. `members` ascend by key; `task`: the digest of the task's text; `relays`: in order of use."""
+    """The list. `members` ascend by key; `task`: the digest of the task's text; `relays`: in order of use.
+
+    `later`: who came later and is accepted by the owner of this copy, each by the word of a member or of
+    somebody before it. One with the name of an earlier member takes its place: that person has a new key.
+    """
 
     nonce: Nonce
     inviter: Key
@@ -72,17 +78,53 @@ class Roster:
     task: Digest
     relays: Relays
     signature: Signature
+    later: Annotated[tuple[Vouch, ...], Most(MAX_MEMBERS)] = ()
 
     @property
     def digest(self) -> bytes:
-        """The id of the swarm, 32 bytes: all that the list says, but for the signature."""
-        said = replace(self, signature=NO_SIGNATURE)
-        return hashlib.sha256(b"murmuration/1/roster" + msgpack.packb(plain(said))).digest()
+        """The id of the swarm, 32 bytes: all that the inviter signed, but for the signature."""
+        said = plain(replace(self, signature=NO_SIGNATURE, later=()))
+        return hashlib.sha256(b"murmuration/1/roster" + msgpack.packb(said)).digest()
 
     @property
     def admission(self) -> Members:
-        """What members show to relays."""
+        """The list as relays see it."""
         return Members(self.digest, tuple(m.key for m in self.members), self.inviter, self.signature)
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        """The words for later members, as relays see them."""
+        return tuple(Pass(each.key, each.member, each.admission) for each in self.later)
+
+    def credentials(self, relay: Relay) -> Credentials:
+        """What a member shows to one of the relays."""
+        return Credentials(self.admission, relay.licence, self.passes)
+
+    @property
+    def everyone(self) -> tuple[Member, ...]:
+        """All members, the later ones last, without those whose place another one took."""
+        of_name = {folded(each.name): each for each in self.members}
+        for each in self.later:
+            of_name.pop(folded(each.name), None)
+            of_name[folded(each.name)] = Member(each.name, each.key)
+        return tuple(of_name.values())
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        """The keys of all members, also of those whose place another one took."""
+        return frozenset((*(each.key for each in self.members), *(each.key for each in self.later)))
+
+    def with_word(self, vouch: Vouch) -> Roster:
+        """The list with one more later member."""
+        return replace(self, later=(*self.later, vouch))
+
+    def sponsor(self, key: Key) -> Key:
+        """Who answers for a member."""
+        return next((each.member for each in self.later if each.key == key), self.inviter)
+
+    def named(self, name: str) -> Member | None:
+        """The member whose name is this one, or would be taken for it; None if there is none."""
+        return next((each for each in self.everyone if folded(each.name) == folded(name)), None)
 
 
 def task_digest(task: bytes) -> bytes:
@@ -109,6 +151,20 @@ def check_roster(roster: Roster) -> None:
     if roster.inviter not in keys:
         raise RemoteProtocolError("a list of members that its inviter is not on")
     check_members(roster.admission)
+    known = {*keys}
+    for each in roster.later:
+        if each.member not in known or each.key in known:
+            raise RemoteProtocolError("a later member that is one already, or comes by no member's word")
+        check_vouch(each, roster.digest)
+        known.add(each.key)
+
+
+def vouch_for(sponsor: NodeKey, roster: Roster, newcomer: Member) -> Vouch:
+    """A member's signed word for a later one."""
+    swarm = roster.digest
+    admission = vouch(sponsor, swarm, newcomer.key).signature
+    said = Vouch(swarm, newcomer.name, newcomer.key, sponsor.public, admission)
+    return signing.sign(said, sponsor)
 
 
 def _keys(members: Iterable[Member]) -> tuple[Key, ...]:

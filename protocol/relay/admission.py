@@ -4,13 +4,13 @@ A relay gives an inviter a licence: its signature over the inviter's key, bound 
 inviter signs the list of a swarm's members. Each member shows both at each connection, so a relay that starts
 again with the same key and the same word admits the same members; another word ends all licences.
 
-    member   Admit      the carrier's kind, the process, the list, the licence, passes   ──▶  relay
+    member   Admit      the carrier's kind, the process; the list, the licence, passes   ──▶  relay
              Welcome    the relay's limits                                               ◀──
           or Refused    why, and whether it is worth another try
 
 The handshake of protocol.wire.handshake comes first, under the labels of a relay. A pass is a member's
 signature over the key of a later member. A key is admitted if it is on the list, or if a chain of passes
-leads from the list to it.
+leads from the list to it. By the same credentials each member may open rooms to invite a further one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from typing import Annotated
 
 from protocol.crypto.node_key import NodeKey, verify
 from protocol.errors import RemoteProtocolError
+from protocol.wire import signing
 from protocol.wire.dialect import Dialect
 from protocol.wire.fields import Count, Digest, Endpoint, Most, Signature, Text, Whole
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import Vouch
 
 _LICENCE, _MEMBERS, _PASS, _WORD = b"relay-licence", b"relay-members", b"relay-pass", b"relay-word"
 SUBPROTOCOL = "murmuration-relay.1"
@@ -75,14 +77,24 @@ class Pass:
 
 
 @dataclass(frozen=True)
+class Credentials:
+    """Why a relay serves a member: its swarm's list, the licence of whoever signed it, and passes.
+
+    Passes are in the order of their chain: each member is on the list, or an earlier pass is for its key.
+    """
+
+    members: Members
+    licence: Signature
+    passes: Annotated[tuple[Pass, ...], Most(MAX_MEMBERS)] = ()
+
+
+@dataclass(frozen=True)
 class Admit:
     """A member asks for a carrier. `process`: a number drawn at its start; HERE tells others of a new one."""
 
     kind: CarrierKind
     process: Annotated[int, Whole(0, 2**64 - 1)]
-    members: Members
-    licence: Signature
-    passes: Annotated[tuple[Pass, ...], Most(MAX_MEMBERS)] = ()
+    credentials: Credentials
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,7 @@ class Licences:
         self._relay = relay
         # A signature that is never shown: whoever has a licence cannot try words against it.
         self._term = hashlib.sha256(relay.sign(_WORD, word.encode())).digest()
+        self.relay = relay.public
 
     def give(self, inviter: Key) -> bytes:
         """The licence by which this relay carries for all swarms of an inviter."""
@@ -165,19 +178,26 @@ def check_pass(swarm: bytes, shown: Pass) -> None:
     verify(shown.member, _PASS, swarm + shown.key, shown.signature)
 
 
-def admitted_keys(asked: Admit, key: Key, licences: Licences) -> frozenset[Key]:
+def check_vouch(said: Vouch, swarm: bytes) -> None:
+    """Raises RemoteProtocolError unless the member signed this word for this swarm, and for relays, too."""
+    if said.swarm != swarm:
+        raise RemoteProtocolError("a word for somebody in another swarm")
+    signing.verify(said, said.member)
+    check_pass(swarm, Pass(said.key, said.member, said.admission))
+
+
+def admitted_keys(shown: Credentials, key: Key, licences: Licences) -> frozenset[Key]:
     """The keys of a swarm as its member `key`, which has proved itself, shows them: the list and the passes.
 
-    Raises RemoteProtocolError unless the relay carries for the key. Passes are in the order of their chain:
-    each member is on the list, or an earlier pass is for its key.
+    Raises RemoteProtocolError unless the relay serves the key.
     """
-    members = asked.members
-    if key not in (*members.keys, *(each.key for each in asked.passes)):
+    members = shown.members
+    if key not in (*members.keys, *(each.key for each in shown.passes)):
         raise RemoteProtocolError("this key is not on the list of its swarm")
-    licences.check(members.inviter, asked.licence)
+    licences.check(members.inviter, shown.licence)
     check_members(members)
     known = {*members.keys}
-    for each in asked.passes:
+    for each in shown.passes:
         if each.member not in known:
             raise RemoteProtocolError("a pass by somebody who is no member")
         check_pass(members.swarm, each)

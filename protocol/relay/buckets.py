@@ -27,21 +27,22 @@ class Bucket:
 
     def has(self, count: float, now_s: float) -> bool:
         """Whether `count` can be taken now."""
-        return self._fill(now_s) >= count
+        return self.left(now_s) >= count
 
     def take(self, count: float, now_s: float) -> bool:
         """Takes `count` if so much is left; returns whether it did."""
-        if self._fill(now_s) < count:
+        if self.left(now_s) < count:
             return False
         self._left -= count
         return True
 
     def owe(self, count: float, now_s: float) -> float:
         """Takes `count`, left or not. Returns for how many seconds nothing is left from now on."""
-        self._left = self._fill(now_s) - count
+        self._left = self.left(now_s) - count
         return max(0.0, -self._left / self._rate.per_s)
 
-    def _fill(self, now_s: float) -> float:
+    def left(self, now_s: float) -> float:
+        """How much can be taken now; below zero if more was taken than there was."""
         self._left = min(self._rate.burst, self._left + max(0.0, now_s - self._at_s) * self._rate.per_s)
         self._at_s = max(self._at_s, now_s)
         return self._left

@@ -1,6 +1,7 @@
 """The rooms of a relay: where a joiner meets the inviter whose code it has. The relay reads nothing of it.
 
-An inviter shows the relay's word, or the licence that it once got for it, and opens rooms. Whoever names a
+An inviter proves the relay's word, or shows the licence that it once got for it, and opens rooms. So does a
+member of a swarm by this relay: its rooms count as those of whoever has the swarm's licence. Whoever names a
 room's digits is let in while the inviter is connected, one joiner at a time; then each message of the one end
 goes to the other. A joiner must prove within a minute, to the inviter, that it knows the code. So the relay
 limits how fast anybody can find rooms and try codes, and the inviter's machine counts the tries.
@@ -14,8 +15,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from protocol.crypto.cpace import SCALAR_BYTES, Agreed
 from protocol.errors import RemoteProtocolError
-from protocol.relay.admission import Licences, Refused
+from protocol.relay.admission import Licences, Refused, admitted_keys
 from protocol.relay.buckets import Bucket, Buckets, Rate
 from protocol.relay.room_messages import (
     ALL_DIGITS,
@@ -32,10 +34,11 @@ from protocol.relay.room_messages import (
     OpenRooms,
     Rooms,
     Said,
+    WordShare,
     read_from_inviter,
     write_room_message,
 )
-from protocol.relay.word import is_same_word
+from protocol.relay.word import RELAY, word_run
 from protocol.transitions import Course, Step
 from protocol.wire.ids import Key
 
@@ -49,7 +52,7 @@ WRONG_WORD = "that is not this relay's word: ask who runs it"
 OTHER_WORD = "this relay's word was changed: ask who runs it for the new one"
 TOO_MANY_WORDS = "too many wrong words came to this relay: try again in an hour"
 NO_ROOM_LEFT = "all rooms of this relay are taken: try again later"
-TOO_MANY_ROOMS = f"an inviter has at most {MAX_ROOMS} rooms"
+TOO_MANY_ROOMS = f"an inviter, with all whom it invited, has at most {MAX_ROOMS} rooms"
 
 
 _KNOCKS, _KNOCKS_OF_ADDRESS = Rate(6, 6 / MINUTE_S), Rate(30, 30 / MINUTE_S)
@@ -133,6 +136,8 @@ Output = Tell | Hang
 class _Room:
     digits: str
     owner: Key
+    licensee: Key
+    """Among whose rooms it counts."""
     ends_s: float
     knocks: Bucket
     course: Course[Phase, Event] = field(default_factory=lambda: Course(STEPS, Phase.FREE))
@@ -163,10 +168,13 @@ class Lobby:
         self._bounds = bounds
         self._rooms: dict[str, _Room] = {}
         self._inviters: dict[Link, _Inviter] = {}
+        self._agreed: dict[Link, Agreed] = {}
+        """What follows from the exchange of shares by the word; it is good for one proof."""
         self._open: dict[Key, Link] = {}
         """The link on which each inviter's rooms are served."""
         self._visits: dict[Link, _Room] = {}
         """The room of each joiner."""
+        self._deadline: float | None = None
         self._knocks = Buckets(bounds.knocks_of_address, KNOWN_ADDRESSES)
         self._wrong_words = Bucket(bounds.wrong_words, now_s)
         self._wrong_words_of = Buckets(bounds.wrong_words_of_address, KNOWN_ADDRESSES)
@@ -178,19 +186,28 @@ class Lobby:
 
     @property
     def deadline(self) -> float | None:
-        """When `tick` has something to do."""
-        due = [room.prove_by_s for room in self._rooms.values() if room.course.phase is Phase.VISITED]
-        return min([*due, *(room.ends_s for room in self._rooms.values())], default=None)
+        """When `tick` is due; it may find nothing to do then. None: never."""
+        return self._deadline
 
     def tick(self, now_s: float) -> list[Output]:
         """Sends away joiners that have proved nothing in time, and closes rooms whose day is over."""
         done: list[Output] = []
+        if self._deadline is None or now_s < self._deadline:
+            return done
+        self._deadline = None
         for room in list(self._rooms.values()):
             if room.ends_s <= now_s:
                 done += self._end(room)
             elif room.course.phase is Phase.VISITED and room.prove_by_s <= now_s:
                 done += self._leave(room, Event.LATE)
+        for room in self._rooms.values():
+            is_tried = room.course.phase is Phase.VISITED
+            self._wake_at(min(room.prove_by_s, room.ends_s) if is_tried else room.ends_s)
         return done
+
+    def _wake_at(self, at_s: float) -> None:
+        if self._deadline is None or at_s < self._deadline:
+            self._deadline = at_s
 
     # -- inviters ----------------------------------------------------------------------------------
 
@@ -203,12 +220,14 @@ class Lobby:
         self._inviters[link] = _Inviter(key, address)
 
     def hear_inviter(self, link: Link, message: bytes, random: bytes, now_s: float) -> list[Output]:
-        """Takes a message of an inviter. `random`: 4 bytes for each of 64 rooms.
+        """Takes a message of an inviter. `random`: 4 bytes for each of 64 rooms, or 32 for a share.
 
         Raises RemoteProtocolError if it breaks a rule: the link is to be closed.
         """
         said = read_from_inviter(message)
         inviter = self._inviters[link]
+        if isinstance(said, WordShare):
+            return self._exchange(link, inviter.key, said, random)
         if isinstance(said, OpenRooms):
             return self._open_rooms(link, inviter, said, random, now_s)
         if not self.is_inviter(link):
@@ -236,12 +255,23 @@ class Lobby:
             del self._open[self._inviters[link].key]
             done = self._clear(self._inviters[link].key)
         self._inviters.pop(link, None)
+        self._agreed.pop(link, None)
         return done
+
+    def _exchange(self, link: Link, inviter: Key, said: WordShare, random: bytes) -> list[Output]:
+        if link in self._agreed:
+            raise RemoteProtocolError("an inviter that begins to prove the word twice")
+        scalar, relay = random[:SCALAR_BYTES], self._licences.relay
+        run = word_run(RELAY, self._word, said.nonce, relay, inviter, scalar)
+        self._agreed[link] = run.finish(said.point)
+        return [Tell(link, write_room_message(WordShare(said.nonce, run.share)))]
 
     def _open_rooms(
         self, link: Link, inviter: _Inviter, asked: OpenRooms, random: bytes, now_s: float
     ) -> list[Output]:
-        refusal = self._refusal(inviter, asked, now_s)
+        licensee = next((each.members.inviter for each in asked.credentials), inviter.key)
+        agreed = self._agreed.pop(link, None)
+        refusal = self._refusal(inviter, licensee, asked, agreed, now_s)
         if refusal is not None:
             return [Tell(link, write_room_message(refusal)), Hang(link)]
         done: list[Output] = []
@@ -253,16 +283,25 @@ class Lobby:
                 done.append(Hang(older))
         kept = [digits for digits in dict.fromkeys(asked.keep) if self._is_to_be_had(digits, inviter.key)]
         for digits in kept:
-            self._add(digits, inviter.key, now_s)
+            self._add(digits, inviter.key, licensee, now_s)
         drawn = [
-            self._draw(random[RANDOM_BYTES * place :][:RANDOM_BYTES], inviter.key, now_s)
+            self._draw(random[RANDOM_BYTES * place :][:RANDOM_BYTES], inviter.key, licensee, now_s)
             for place in range(asked.more)
         ]
-        answer = Rooms(self._licences.give(inviter.key), (*kept, *drawn))
+        is_by_word = not (asked.licence or asked.credentials)  # else nothing was proved to this relay
+        proof = agreed.own if agreed is not None and is_by_word else b""
+        answer = Rooms(self._licences.give(licensee), (*kept, *drawn), proof)
         return [*done, Tell(link, write_room_message(answer))]
 
-    def _refusal(self, inviter: _Inviter, asked: OpenRooms, now_s: float) -> Refused | None:
-        if asked.licence:
+    def _refusal(
+        self, inviter: _Inviter, licensee: Key, asked: OpenRooms, agreed: Agreed | None, now_s: float
+    ) -> Refused | None:
+        if asked.credentials:
+            try:
+                admitted_keys(asked.credentials[0], inviter.key, self._licences)
+            except RemoteProtocolError as error:
+                return Refused(str(error), is_final=True)
+        elif asked.licence:
             try:
                 self._licences.check(inviter.key, asked.licence)
             except RemoteProtocolError:
@@ -271,11 +310,11 @@ class Lobby:
             mine = self._wrong_words_of.of(inviter.address, now_s)
             if not (mine.has(1, now_s) and self._wrong_words.has(1, now_s)):
                 return Refused(TOO_MANY_WORDS, is_final=False)
-            if not is_same_word(asked.word, self._word):
+            if agreed is None or not agreed.is_proved(asked.proof):
                 mine.take(1, now_s)
                 self._wrong_words.take(1, now_s)
                 return Refused(WRONG_WORD, is_final=True)
-        own = sum(room.owner == inviter.key for room in self._rooms.values())
+        own = sum(room.licensee == licensee for room in self._rooms.values())
         new = asked.more + sum(digits not in self._rooms for digits in {*asked.keep})
         if own + new > MAX_ROOMS:
             return Refused(TOO_MANY_ROOMS, is_final=True)
@@ -286,17 +325,19 @@ class Lobby:
     def _is_to_be_had(self, digits: str, key: Key) -> bool:
         return digits not in self._rooms or self._rooms[digits].owner == key
 
-    def _draw(self, random: bytes, key: Key, now_s: float) -> str:
+    def _draw(self, random: bytes, key: Key, licensee: Key, now_s: float) -> str:
         number = int.from_bytes(random, "big") % ALL_DIGITS
         while (digits := f"{number:0{DIGITS}}") in self._rooms:
             number = (number + 1) % ALL_DIGITS
-        self._add(digits, key, now_s)
+        self._add(digits, key, licensee, now_s)
         return digits
 
-    def _add(self, digits: str, key: Key, now_s: float) -> None:
+    def _add(self, digits: str, key: Key, licensee: Key, now_s: float) -> None:
         if digits not in self._rooms:
             ends_s = now_s + self._bounds.life_s
-            self._rooms[digits] = _Room(digits, key, ends_s, Bucket(self._bounds.knocks, now_s))
+            knocks = Bucket(self._bounds.knocks, now_s)
+            self._rooms[digits] = _Room(digits, key, licensee, ends_s, knocks)
+            self._wake_at(ends_s)
 
     def _clear(self, key: Key) -> list[Output]:
         """Sends away the joiners in an inviter's rooms: the inviter that they spoke to has gone."""
@@ -318,6 +359,7 @@ class Lobby:
         room.joiner, room.visit, room.unproved_bytes = link, room.visit + 1, 0
         room.prove_by_s = now_s + self._bounds.proof_s
         self._visits[link] = room
+        self._wake_at(room.prove_by_s)
         return [
             Tell(link, write_room_message(Entered())),
             Tell(self._open[room.owner], write_room_message(Knocked(digits, room.visit))),

@@ -99,7 +99,7 @@ class Bounds:
     of_a_pair: int = 16
     """Streams with one other key."""
     kept: int = 64 << 20
-    """What is kept for resending, of all streams together: their windows shrink where they are many."""
+    """What is kept for resending, of all streams together. Where they are many, windows shrink to a step."""
 
 
 BOUNDS = Bounds()
@@ -241,12 +241,23 @@ class Stream:
 
     def resume(self, now: float) -> None:
         """Compares with the far end, after frames may have been lost: on a new carrier or another relay."""
+        self.ask_again(now)
+        self._unanswered_since = now
+
+    def ask_again(self, now: float) -> None:
+        """Does the same by another relay, as the far end has not answered: that time counts on."""
         self._gap_at = -1
         if self.phase is Phase.OPENING:
             self._due[FrameKind.OPEN] = None
         else:
             self._due[FrameKind.AT] = self._due[FrameKind.PROBE] = None
+        since = now - self.unanswered_s(now)
         self._expect(now)
+        self._unanswered_since = since
+
+    def unanswered_s(self, now: float) -> float:
+        """For how long an answer of the far end has been due; zero if none is."""
+        return now - self._unanswered_since if self._is_waiting else 0.0
 
     def probe_within(self, wait_s: float, now: float) -> None:
         """Probes soon: frames of this stream were dropped."""
@@ -273,7 +284,7 @@ class Stream:
                 return True
             self._expect(now)
         has_gap = self._gap_at == self._received
-        if now - self._unanswered_since >= UNANSWERED_S or (has_gap and now - self._gap_since >= GAP_S):
+        if self.unanswered_s(now) >= UNANSWERED_S or (has_gap and now - self._gap_since >= GAP_S):
             return False
         self._due[FrameKind.OPEN if self.phase is Phase.OPENING else FrameKind.PROBE] = None
         self._probe_at = now + self._probe_every_s
@@ -378,6 +389,13 @@ class Stream:
         self._due[FrameKind.CREDIT] = None
         if self._received < offset:
             self._due[FrameKind.AT] = None
+
+    def answers(self, offset: int) -> tuple[Frame, ...]:
+        """The same answer, to be said at once, and not when it is this stream's turn."""
+        peer, number = self.name
+        self._credited = self._consumed
+        credit = Frame(peer, FrameKind.CREDIT, number, self._consumed)
+        return (credit, *((Frame(peer, FrameKind.AT, number, self._received),) * (self._received < offset)))
 
     def end(self, why: str | None) -> list[StreamAction]:
         """Ends it, and forgets what it keeps."""

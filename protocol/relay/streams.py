@@ -27,7 +27,7 @@ from protocol.relay.stream import (
     StreamAction,
     StreamId,
 )
-from protocol.relay.ways import CLOSED_S, Away, CarrierId, Line, Ways
+from protocol.relay.ways import CLOSED_S, STALLED_S, Away, CarrierId, Line, Ways
 from protocol.wire.ids import Key
 
 BASE_BITS = 40
@@ -39,9 +39,13 @@ FULL_PROBE_S = 0.25
 REMEMBERED = 1024
 """Ended streams whose last word is repeated if the far end has missed it."""
 LAST_WORDS = 256
-"""Frames of ended streams that wait on one carrier; more are dropped, and asked for again."""
+"""Frames of no stream's turn that wait on one carrier; more are dropped, and asked for again."""
+_QUESTIONS = (FrameKind.OPEN, FrameKind.PROBE)
+"""They are answered by the relay that brings them, too: so an end knows whether this relay carries."""
+NO_RELAY = "no relay can be reached"
+"""Why no member is reached while this node has no connection to any relay."""
 _AWAY = {
-    None: "no relay can be reached",
+    None: NO_RELAY,
     Absence.SILENT: "it is away: its connection to the relay broke",
     Absence.CLOSED: "it is away: it has closed its connection to the relay",
 }
@@ -82,7 +86,10 @@ class _Carried:
 
 @dataclass(slots=True)
 class _Turns:
-    """What waits for one carrier: the last words of streams that are over, and streams in turn."""
+    """What waits for one carrier: streams in turn, and before them last words of those that are over.
+
+    Answers by another relay than a stream's own are among the last words.
+    """
 
     last_words: deque[Frame] = field(default_factory=deque)
     streams: deque[_Carried] = field(default_factory=deque)
@@ -134,9 +141,9 @@ class Streams:
         """Since when a member is away; None while a relay leads to it, as far as is known."""
         return self._ways.away((member, CarrierKind.CONTROL))
 
-    def way(self, member: Key) -> CarrierId | None:
-        """The carrier that leads to a member; None while it is away."""
-        return self._ways.way((member, CarrierKind.CONTROL))
+    def seen(self, member: Key) -> CarrierId | Away | None:
+        """The carrier by which a member is there, or since when it is missed; None: never seen."""
+        return self._ways.seen(member)
 
     def room(self, stream: StreamId) -> int:
         """How many bytes a stream takes now; zero or less: none. `Room` follows. Zero if it has ended."""
@@ -196,7 +203,22 @@ class Streams:
         carried = self._streams.get(stream)
         return [] if carried is None else self._end(carried, "it was closed")
 
-    # -- carriers ------------------------------------------------------------------------------------
+    # -- members and carriers ------------------------------------------------------------------------
+
+    def change_members(self, members: Iterable[Key], now: float) -> list[Action]:
+        """From now on these keys are the members. The streams of others end, and theirs are refused."""
+        before, self._members = self._members, frozenset(members) - {self._me}
+        actions: list[Action] = []
+        for member in sorted(before - self._members):
+            for carried in list(self._of_peer[member].values()):
+                actions += self._end(carried, "it is no longer a member")
+            del self._of_peer[member]
+            self._processes.pop(member, None)
+            self._ways.drop(member)
+        for member in sorted(self._members - before):
+            self._of_peer[member] = {}
+            self._ways.add(member, now)
+        return actions
 
     def connect(self, carrier: CarrierId, now: float) -> list[Action]:
         """A carrier is up: the streams that go by it ask what has arrived."""
@@ -252,22 +274,25 @@ class Streams:
                     carried.stream.probe_within(FULL_PROBE_S, now)
                     self._wake_at(carried.stream.deadline)
                 return []
-        actions = self._move(self._ways.arrive(carrier, frame.key, now), now)
+        actions = self._move(self._ways.hear(carrier, frame.key, now), now)
         found = self._streams.get((frame.key, frame.stream))
         if found is None:
             return [*actions, *self._unknown(carrier, frame, now)]
         said = found.stream.receive(frame, self._window, now)
         self._wake_at(found.stream.deadline)
+        if frame.kind in _QUESTIONS and carrier != self._ways.way(found.line):
+            actions += self._say_last(carrier, *found.stream.answers(frame.offset))
         return [*actions, *self._settle(found, said, by_far_end=frame.kind is FrameKind.RESET)]
 
     # -- time ----------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[Action]:
-        """Probes streams without progress, and ends those whose outage has lasted too long."""
+        """Probes streams without progress, tries another relay, and ends those that have waited too long."""
         if self._deadline is None or now < self._deadline:
             return []
         self._deadline = None
         actions: list[Action] = []
+        stalled: dict[Line, None] = {}
         for carried in list(self._streams.values()):
             away = self._ways.away(carried.line)
             if away is not None and now >= max(away.until, carried.since + CLOSED_S):
@@ -281,7 +306,20 @@ class Streams:
                 self._wake_at(carried.stream.deadline)
                 if away is not None:
                     self._wake_at(max(away.until, carried.since + CLOSED_S))
+                elif carried.stream.unanswered_s(now) >= STALLED_S:
+                    stalled[carried.line] = None
                 actions += self._seek_turn(carried)
+        for line in stalled:
+            actions += self._try_other_relay(line, now)
+        return actions
+
+    def _try_other_relay(self, line: Line, now: float) -> list[Action]:
+        """Sends the streams of a member that does not answer by another relay, if one leads to it."""
+        actions: list[Action] = []
+        for carried in self._on(line) if self._ways.doubt(line, now) else ():
+            carried.stream.ask_again(now)
+            self._leave_turn(carried)
+            actions += self._seek_turn(carried)
         return actions
 
     def _wake_at(self, at: float | None) -> None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 
 from protocol.actions import Action, Note, Notice, Reason
+from protocol.quorum.lineage import members_of
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
@@ -71,7 +72,7 @@ class SwarmEnd:
         if not follows or settings.contacts.tracker is not None:
             return False
         met = {member.announce.endpoint for member in members}
-        in_all = len(members) + 1 + len(set(settings.contacts.seeds) - met - {settings.endpoint})
+        in_all = len(members) + 1 + len(set(self._discovery.seeds) - met - {settings.endpoint})
         return in_all - follows < self._state.least(settings) <= in_all
 
     @property
@@ -171,6 +172,7 @@ class Closing:
     Who waits for ever for each group also stays for members that are away and lack its base, if that is the
     last one. If it was started with that base, nobody knows who lacks it: it stays until it has given it to
     somebody. Who refuses connections is gone: for that one it stays no longer than for those that are here.
+    If it took the base from others, those that made it stay, and know better who lacks it.
     """
 
     def __init__(self, settings: Settings, state: NodeState, discovery: Discovery) -> None:
@@ -192,9 +194,11 @@ class Closing:
         """
         settings = self._settings
         self.until = self._soon = now + max(LINGER_S, others_need_s + PATIENCE_S)
-        if settings.timeouts.is_endless and self._state.is_last(self._state.base, settings):
+        is_back = self._discovery.joining and key_of(settings.endpoint) is not None
+        made_by = [member for link in self._state.line.whole[-1:] for member in members_of(link)]
+        may_stay = is_back or not made_by or settings.key.public in made_by
+        if settings.timeouts.is_endless and self._state.is_last(self._state.base, settings) and may_stay:
             self.until = max(self._soon, now + AWAY_S)
-            is_back = self._discovery.joining and key_of(settings.endpoint) is not None
             self._gives_to = set() if is_back else None
 
     @property

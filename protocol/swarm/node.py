@@ -27,6 +27,7 @@ from protocol.actions import (
     Healed,
     Reason,
     Send,
+    Serve,
     Spend,
     Unbind,
     Vote,
@@ -41,6 +42,7 @@ from protocol.crypto.sealing import derive
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.quorum.electorate import Ballot
 from protocol.quorum.lineage import Line, after, is_opened
+from protocol.relay.streams import NO_RELAY
 from protocol.swarm.addressing import Addresses
 from protocol.swarm.inspection import KnownPeer, Picture, Status, known_peers_of, status_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
@@ -51,7 +53,8 @@ from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.passing_on import PassingOn
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.meeting.suspicion import Suspicion, silent
-from protocol.swarm.node_state import NodeState, Settings
+from protocol.swarm.meeting.vouching import Vouching
+from protocol.swarm.node_state import NodeState, Settings, Vouches
 from protocol.swarm.phases import STEPS, Event, Phase
 from protocol.swarm.recovery.catch_up import CatchUp
 from protocol.swarm.recovery.fetch import Fetched, Past
@@ -99,11 +102,13 @@ from protocol.wire.messages import (
     Redirect,
     Refused,
     Reminder,
+    Request,
     Roster,
     Share,
     Sid,
     Stalled,
     Sum,
+    Vouch,
 )
 
 
@@ -146,7 +151,10 @@ class Node:
         """The line of the base that is being stored."""
         self._suspicion = Suspicion(settings)
         self._passing_on = PassingOn()
-        self._coordination = Coordination(settings, state, self._discovery, self._patience, self._suspicion)
+        self._vouching = Vouching(settings, state, self._members)
+        self._coordination = Coordination(
+            settings, state, self._discovery, self._patience, self._suspicion, self._vouching
+        )
         self._seeker = self._coordination.seeker
         caps = settings.timeouts.session
         self._paces = PhasePaces(caps.shares_s, caps.sums_s)
@@ -170,8 +178,8 @@ class Node:
 
     def is_member(self, key: Key) -> bool:
         """Whether the allow-list has this key; without a list, whether it is known. Safe in any thread."""
-        listed = self._settings.contacts.allow is not None
-        return self._settings.allows(key) if listed else self.addresses.is_known(key)
+        listed = self._state.allow is not None
+        return self._state.allows(key, self._settings) if listed else self.addresses.is_known(key)
 
     def may_answer(self, endpoint: str) -> frozenset[Key]:
         """The keys that may answer at an endpoint; empty: any key may."""
@@ -259,6 +267,8 @@ class Node:
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: stop waiting for the peers there."""
         actions = self._discovery.unreachable(endpoint, now, why)
+        if why == NO_RELAY:
+            self._suspicion.cut_off(now)
         if endpoint == self._settings.contacts.tracker:
             self._seeker.void()
             self._discovery.forget_tracker()
@@ -334,6 +344,13 @@ class Node:
         """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
         self._discovery.clocks.step(offset_s, asleep_s)
         return []
+
+    def change_members(self, allow: frozenset[Key], vouches: Vouches, now: float) -> list[Action]:
+        """The owner of a node in an invited swarm learns with these keys from now on, and with no others."""
+        gone = sorted((self._state.allow or frozenset()) - allow)
+        left = [action for key in gone for action in self._lost(key, now)]
+        met = self._discovery.change_allowed(allow, now)
+        return self._after([*left, *met, *self._vouching.change(vouches)], now)
 
     def adopted(self, base: Base, now: float, over: bool = False) -> list[Action]:
         """The shell has stored a new base: continue on it and announce it.
@@ -456,7 +473,7 @@ class Node:
                 heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
                 self._discovery.compare_clocks()
                 return heard
-            case Roster() | Refused() | Goodbye():
+            case Roster() | Refused() | Goodbye() | Vouch():
                 return self._introduction(message, by, now)
             case Ready():
                 taken = self._coordination.ready(message, by, now)
@@ -474,7 +491,7 @@ class Node:
             case Sum():
                 return self._sum(message, by, now)
             case CertificateRequest() | PieceRequest():
-                return self._catch_up.serve(message, by, self._discovery.accepts)
+                return self._serve(message, by, now)
             case _:
                 return self._fetched(message, now)
 
@@ -494,7 +511,9 @@ class Node:
             case _:
                 return self._coordination.stalled(message, by)
 
-    def _introduction(self, message: Roster | Refused | Goodbye, by: Key | None, now: float) -> list[Action]:
+    def _introduction(
+        self, message: Roster | Refused | Goodbye | Vouch, by: Key | None, now: float
+    ) -> list[Action]:
         match message:
             case Roster():
                 heard = self._discovery.roster(message, now)
@@ -502,6 +521,8 @@ class Node:
                 return heard
             case Refused():
                 return self._discovery.refused(message, now)
+            case Vouch():
+                return self._vouching.take(message, self._discovery.accepted(by, "a VOUCH").key)
             case _:
                 return self._discovery.goodbye(message, by)
 
@@ -512,9 +533,16 @@ class Node:
             return actions
         self._coordination.announce(announce, now)
         self._coordination.heard(announce.key, now)
+        self._catch_up.shows(announce, now)
         reminded = self._charges.met(announce, asks=hello.wants_reply)
+        vouched = self._vouching.met(announce)
         running = self._machine.participant.sid if self._machine is not None else None
-        return [*reminded, *actions, *self._late.give(announce, running, now)]
+        return [*reminded, *actions, *vouched, *self._late.give(announce, running, now)]
+
+    def _serve(self, request: Request, by: Key | None, now: float) -> list[Action]:
+        """Answer a request: for a base that this node holds no more by showing the one that it holds."""
+        answer = self._catch_up.serve(request, by, self._discovery.accepts)
+        return [answer] if isinstance(answer, Serve) else self._discovery.show(answer.endpoint, (), now)
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
         """A member that finished, restarted, fell back or is READY again sends no more messages."""
@@ -628,6 +656,7 @@ class Node:
     def _lost(self, key: Key, now: float) -> list[Action]:
         self._members.suspect(key)
         self._charges.lost(key)
+        self._vouching.lost(key)
         self._catch_up.unreachable(key, now)
         self._coordination.lost(key)
         left = self._left_run(self._runs.lost(key, self._machine), now)

@@ -19,7 +19,7 @@ from protocol.wire import signing
 from protocol.wire.endpoints import key_of, of_key
 from protocol.wire.ids import NO_SID
 from protocol.wire.limits import MAX_MEMBERS
-from protocol.wire.messages import Announce, Base, ChargeCount, Charged, Group, Key, Sid
+from protocol.wire.messages import Announce, Base, ChargeCount, Charged, Group, Key, Sid, Vouch
 
 ANNOUNCE_LIFETIME_S = 30.0
 """A node stops waiting for a peer that it has not heard for this long, by its own clock."""
@@ -62,17 +62,35 @@ class SharedTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Vouches:
+    """What the owner of a node in an invited swarm knows of later members. `swarm`: the digest of its list.
+
+    Empty where nobody was invited: then no word counts. `known`: members' words for later ones, accepted or
+    not; `removed`: with whom the node learns no more.
+    """
+
+    swarm: bytes
+    known: tuple[Vouch, ...] = ()
+    removed: frozenset[Key] = frozenset()
+
+
+NO_VOUCHES = Vouches(b"")
+
+
+@dataclass(frozen=True, slots=True)
 class Contacts:
-    """Whom a node greets, and whom it accepts.
+    """Whom a node greets, and whom it accepts when it starts.
 
     `seeds`: the endpoints to greet. `tracker`: the endpoint that introduces the peers, or None if the peers
     coordinate themselves. `pins`: the key that must answer at an endpoint. `allow`: None if anyone may join.
+    In an invited swarm there are `vouches`, and `allow` may change while the node runs.
     """
 
     seeds: tuple[str, ...]
     tracker: str | None
     pins: Mapping[str, Key]
     allow: frozenset[Key] | None
+    vouches: Vouches = NO_VOUCHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +196,6 @@ class Settings:
         is_by_key = any(key_of(end) is not None for end in (self.endpoint, endpoint))
         return not is_by_key or endpoint == of_key(key)
 
-    def allows(self, key: Key) -> bool:
-        """Whether this key may take part."""
-        allow = self.contacts.allow
-        return allow is None or key in allow or key == self.key.public
-
 
 @dataclass
 class NodeState:
@@ -205,6 +218,7 @@ class NodeState:
 
     `charged`: what its ledger on disk has charged. `counts`: what others have charged, as they signed it.
 
+    `allow`: the keys that may take part, besides this node's own; None: any.
     `last`: the generation of the run's last base, once this node has it; None: it knows only the most sums.
     """
 
@@ -221,7 +235,12 @@ class NodeState:
     run: Sid = NO_SID
     charged: ChargeCount = field(default_factory=ChargeCount)
     counts: dict[Key, Charged] = field(default_factory=dict)
+    allow: frozenset[Key] | None = None
     last: int | None = None
+
+    def allows(self, key: Key, settings: Settings) -> bool:
+        """Whether this key may take part. Safe in any thread: `allow` is replaced, never changed in place."""
+        return self.allow is None or key in self.allow or key == settings.key.public
 
     def is_last(self, base: Base, settings: Settings) -> bool:
         """Whether the run is over with this base, as far as this node knows."""

@@ -62,6 +62,22 @@ def canonical_endpoint(value: Any) -> str:
     return value
 
 
+LONGEST_NAME = 40  # characters
+
+
+def is_name(written: str) -> bool:
+    """Whether a member may be called so: 1 to 40 characters that can be seen, none of them around it."""
+    return 1 <= len(written) <= LONGEST_NAME and written.isprintable() and written == written.strip()
+
+
+def member_name(value: Any) -> str:
+    """Reads a member's name."""
+    if type(value) is not str or not is_name(value):
+        raise RemoteProtocolError("a member's name that is empty, too long, or cannot be shown")
+    return value
+
+
+Name = Annotated[str, member_name]
 Digest = Annotated[bytes, Octets(32, 32)]
 Nonce = Annotated[bytes, Octets(16, 16)]
 Signature = Annotated[bytes, Octets(SIGNATURE_BYTES, SIGNATURE_BYTES)]

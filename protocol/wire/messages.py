@@ -17,6 +17,7 @@ from protocol.wire.fields import (
     Index,
     Members,
     Most,
+    Name,
     Nonce,
     Octets,
     Passed,
@@ -487,6 +488,23 @@ class LineagePiece:
 
 
 @dataclass(frozen=True, slots=True)
+class Vouch(Signed):
+    """The word of `member`, one of the invited swarm `swarm`, for a later member: its name and its key.
+
+    `admission`: the member's signature for relays, which learn no names (protocol.relay.admission.Pass).
+    """
+
+    label = b"vouch"
+
+    swarm: Digest
+    name: Name
+    key: Key
+    member: Key
+    admission: Signature
+    signature: Signature = b""
+
+
+@dataclass(frozen=True, slots=True)
 class Equivocation:
     """Two signed records that contradict each other, as `signing.evidence` writes them."""
 
@@ -535,5 +553,6 @@ Message = (
     | Charged
     | Reminder
     | Equivocation
+    | Vouch
 )
 """All messages, in the order of their numbers on the wire (codec.KINDS): new ones go to the end."""

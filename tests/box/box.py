@@ -17,7 +17,7 @@ import functools
 import hashlib
 import random
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from node.relay.word_file import file_beside, own_word
 from node.runtime.engine import Engine
 from node.runtime.record.events import NodeEvent, RoundEnded
 from node.runtime.record.figures import Record
+from node.storage.swarm_file import Own, Swarm, read_swarm, write_swarm
 from node.storage.vector_files import Floats
 from node.system.clock import Clock
 from node.system.errors import UserError, refusal
@@ -40,7 +41,7 @@ from node.system.system import System
 from node.tracker.options import parse_arguments as parse_tracker
 from node.tracker.serve import live as live_tracker
 from protocol.crypto.node_key import NodeKey
-from protocol.invitation.roster import Member, Roster, close_list
+from protocol.invitation.roster import Member, Roster, close_list, vouch_for
 from protocol.invitation.sealed import NONCE_BYTES
 from protocol.relay.admission import Licences, Relay
 from protocol.wire import codec
@@ -156,6 +157,11 @@ class BoxNode:
     @property
     def endpoint(self) -> str:
         return f"{HOST}:{FIRST_PORT + self.number}"
+
+    @property
+    def name(self) -> str:
+        """How others call it, if it was invited."""
+        return f"site {self.number}"
 
     @property
     def is_up(self) -> bool:
@@ -466,18 +472,20 @@ class Box:
         """Returns a node's options, as its command line gives them: the first group is as any other."""
         node = self.nodes[number]
         if self._roster is not None:
-            return self._invited(node, self._roster, *more)
+            return self._invited(node, *more)
         peers = ["--peers", ",".join(node.endpoint for node in self.nodes)]
         there = peers if self.tracker is None else ["--tracker", f"http://{self.tracker.endpoint}"]
         where = [*there, "--listen", node.endpoint, "--out", str(node.folder)]
         return parse_arguments([*where, "--wait", "0", *self._what(number), *more])
 
-    def _invited(self, node: BoxNode, roster: Roster, *more: str) -> NodeOptions:
+    def _invited(self, node: BoxNode, *more: str) -> NodeOptions:
         """Returns the options of a member of a list, as `murmuration start` makes them."""
-        keys = [one.key.public for one in self.nodes]
+        swarm = read_swarm(node.folder)
+        keys = swarm.learned_with
         peers = ["--peers", ",".join(f"{key.hex()}@{of_key(key)}" for key in keys)]
         where = [*peers, "--wait", "forever", "--out", str(node.folder)]
-        return replace(parse_arguments([*where, *self._what(node.number), *more]), swarm=roster)
+        options = parse_arguments([*where, *self._what(node.number), *more])
+        return replace(options, swarm=swarm, swarm_folder=node.folder)
 
     def _what(self, number: int) -> list[str]:
         return [*self._own(number), "--rounds", str(self.rounds), "--json", *self._sets, *self._more]
@@ -492,18 +500,28 @@ class Box:
         self.tracker.start()
         return self.tracker
 
-    def with_relays(self, count: int = 1) -> list[BoxTracker]:
-        """Starts relays, by which all nodes reach each other: the first node has invited the others."""
+    def with_relays(self, count: int = 1, late: Sequence[int] = ()) -> list[BoxTracker]:
+        """Starts relays, by which all nodes reach each other: the first has invited all but the `late`."""
         self.relays = [
             BoxTracker(self, ("--relay", "--tls", "on"), number=self.count + one) for one in range(count)
         ]
         for relay in self.relays:
             relay.start()
         inviter = self.nodes[0].key
-        members = [Member(f"site {node.number}", node.key.public) for node in self.nodes]
+        first = [node for node in self.nodes if node.number not in late]
+        members = [Member(node.name, node.key.public) for node in first]
         relays = tuple(relay.as_relay(inviter) for relay in self.relays)
         self._roster = close_list(inviter, members, b"", relays, bytes(NONCE_BYTES))
+        for node in first:
+            write_swarm(node.folder, Swarm(self._roster, Own("rows")), node.disk)
         return self.relays
+
+    def invite(self, late: BoxNode, by: BoxNode) -> None:
+        """A member invites a later one, as `murmuration invite FOLDER` does; both ends keep its word."""
+        swarm = read_swarm(by.folder)
+        swarm = swarm.with_word(vouch_for(by.key, swarm.roster, Member(late.name, late.key.public)))
+        write_swarm(late.folder, swarm, late.disk)
+        write_swarm(by.folder, swarm, by.disk)
 
     def __enter__(self) -> Box:
         asyncio.set_event_loop(self.loop)

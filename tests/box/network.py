@@ -14,7 +14,7 @@ import random
 import ssl
 from asyncio import sslproto
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
@@ -80,8 +80,12 @@ class Network:
 
     def heal(self) -> None:
         """Mends all links; readers are fast again."""
-        self.cuts.clear()
         self.slow.clear()
+        self.mend(self.cuts)
+
+    def mend(self, ways: Iterable[frozenset[int]]) -> None:
+        """Mends these links."""
+        self.cuts = self.cuts.difference(ways)
         for stream in sorted(self.streams, key=lambda stream: stream.number):
             stream.out.wake()
             stream.far.out.wake()  # it may be closed, and what it has written still on its way

@@ -15,6 +15,7 @@ from node.system.clock import Clock
 from node.system.system import System
 from protocol.crypto.node_key import NodeKey
 from protocol.relay.admission import Licences, Relay, sign_members
+from protocol.relay.switch import Passed
 from protocol.wire.endpoints import of_key
 from tests.box.loop import Life, VirtualLoop
 from tests.box.network import FIRST_PORT, HOST, MemoryStreams, Network
@@ -58,12 +59,16 @@ class RelayProcess(Process):
         told: Any = (None, None, None, print, lambda _: False)
         tls = make_tls(self.key, "on", f"{HOST}:{FIRST_PORT + self.number}", lambda _: frozenset())
         transport = Transport(Callbacks(*told), False, tls, self.key, system=system)
-        relaying = Relaying(self.key, WORD, transport.counts, system=system)
-        await transport.start(self.box.network.bind(self.number), relaying.routes)
+        self.relaying = Relaying(self.key, WORD, transport.counts, system=system)
+        await transport.start(self.box.network.bind(self.number), self.relaying.routes)
         try:
             await asyncio.Event().wait()
         finally:
             await transport.close()
+
+    def go_mute(self) -> None:
+        """It takes frames, and passes on none."""
+        self.relaying._switch.pass_on = lambda *_: Passed()
 
 
 class MemberProcess(Process):

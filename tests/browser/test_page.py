@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.page.server import Served, node_view, rounds, step_view, tracker_view
 from node.observe.journal import Remark
-from node.observe.views import NodeView, TrackerView
+from node.observe.views import NodeView, Presence, TrackerView
 from node.relay.relaying import CarriedMember, RelayView
 from node.runtime.record.own_figures import OwnBook, OwnFigures
 from node.storage.records import SwarmFigure
@@ -43,17 +43,17 @@ def of_rare_events() -> NodeView:
     return replace(NODE, history=rounds, accuracy_of="validation")
 
 
-def of_a_relay() -> TrackerView:
-    """A tracker that carries for one member."""
+def of_a_relay(view: NodeView | TrackerView) -> NodeView | TrackerView:
+    """A tracker or a node that carries for one member."""
     member = CarriedMember(key="ab" * 8, swarm="cd" * 8, carriers=2, carried_bytes=72_000_000)
     relay = RelayView((member,), 1, 1, 3, 72_000_000, 1200, 0, {"to a member that is away": 4})
-    return replace(TRACKER, relay=relay)
+    return replace(view, relay=relay)
 
 
 SHOWN = {
     "node": NODE,
     "tracker": TRACKER,
-    "relay": of_a_relay(),
+    "relay": of_a_relay(TRACKER),
     "steps": STEPS,
     "rare events": of_rare_events(),
 }
@@ -293,11 +293,30 @@ def test_a_tracker_shows_who_is_here_and_nothing_that_comes_from_data(window: Wi
         expect(page.locator("#swarms tbody tr")).to_have_count(5)
 
 
-def test_a_relay_shows_who_is_connected_and_how_much_it_carries(window: Window):
-    with Served(TRACKER) as served:
+def test_members_behind_a_relay_are_shown_as_here_or_away(window: Window):
+    here = Presence("relay.example", None, "")
+    cases = [
+        ("reachable", here, ["Here", "by the relay relay.example"]),
+        ("unreachable", Presence("", 1000.0, "it broke"), ["Away", "away since", "1970", ": it broke"]),
+        ("not met", Presence("", None, ""), ["Not seen yet", "not seen since this node started"]),
+        ("left", here, ["Has left"]),
+    ]
+    peers = tuple(
+        replace(NODE.peers[0], contact=contact, presence=presence) for contact, presence, _ in cases
+    )
+    with Served(replace(NODE, peers=peers)) as served:
+        rows = window.open(served.url).locator("#peers tr")
+        for number, (_, _, texts) in enumerate(cases):
+            for text in texts:
+                expect(rows.nth(number)).to_contain_text(text)
+
+
+@pytest.mark.parametrize("view", [TRACKER, NODE], ids=["tracker", "node"])
+def test_a_relay_shows_who_is_connected_and_how_much_it_carries(window: Window, view: NodeView | TrackerView):
+    with Served(view) as served:
         page = window.open(served.url)
-        expect(page.locator("#relay")).to_be_hidden()
-        served.show(of_a_relay())
+        expect(page.locator("#relay")).to_have_count(0)
+        served.show(of_a_relay(view))
         expect(page.locator("#relay")).to_be_visible()
         expect(page.locator("#relay-facts")).to_contain_text("72.0 MB")
         expect(page.locator("#relay-facts")).to_contain_text("in 1,200 frames")

@@ -1,4 +1,4 @@
-"""Seeded schedules of relayed streams: frames are lost, doubled, reordered and forged; relays restart.
+"""Seeded schedules of relayed streams: frames are lost, doubled, reordered, forged; relays restart or fail.
 
 Each stream must bring the same bytes, or be closed at both ends. Where nothing is forged and no outage lasts
 long, it must bring the same bytes.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -156,6 +157,12 @@ class World:
         self.keys = tuple(bytes([number]) * 32 for number in range(self.chance.choice((2, 2, 3))))
         self._events: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
         self._numbers = itertools.count()
+        self.mute: dict[tuple[int, Key], float] = {}
+        """From when a relay passes on nothing of a member. The last relay carries for all."""
+        for relay in range(self.relays - 1):
+            if self.chance.random() < 0.2:
+                since, whose = self.chance.random() * 10, self.chance.choice((self.keys, self.keys[:1]))
+                self.mute |= dict.fromkeys(((relay, key) for key in whose), since)
         self._lives: dict[tuple[Key, CarrierId], int] = {}
         """The carriers that are up, and how often each has been."""
         self.nodes = {key: Node(self, key) for key in self.keys}
@@ -191,6 +198,8 @@ class World:
 
     def send(self, node: Node, carrier: CarrierId, frame: Frame) -> None:
         to, sky = frame.key, self.weather
+        if self.now >= self.mute.get((carrier.relay, node.key), math.inf):
+            return
         if (to, carrier) not in self._lives:
             self.bring(node.key, carrier, Frame(to, FrameKind.AWAY, 0, Absence.SILENT))
             return

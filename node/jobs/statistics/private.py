@@ -8,7 +8,6 @@ is still in one cell. Numbers have fewer cells than without noise: each cell has
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,28 +36,33 @@ class Noised:
 
 @dataclass(frozen=True)
 class PrivateCounts:
-    """Counts `columns` by the groups of `by`, for at most `records` rows of at most `members` members."""
+    """Counts `columns` by the groups of `by`, in one release."""
 
     columns: tuple[Column, ...]
     by: Category | None
-    noise: CountNoise
-    records: int
-    members: int
+    release: JointRelease
+
+    @classmethod
+    def of(
+        cls, columns: tuple[Column, ...], by: Category | None, noise: CountNoise, records: int, members: int
+    ) -> PrivateCounts:
+        """Returns it for at most `records` rows of at most `members` members.
+
+        All blocks have the same weight, so that each column's figures are about as good. Raises ValueError if
+        32 bits have no room for so many rows beside the noise.
+        """
+        groups = _groups(by)
+        blocks: list[Block] = []
+        for column in columns:
+            blocks.append(cells(_cells(column), groups * _width(column), 1.0))
+            if isinstance(column, Number):
+                blocks.append(moments(_moments(column), groups, 1.0))
+        return cls(columns, by, JointRelease(tuple(blocks), noise, records, members))
 
     @property
     def groups(self) -> int:
         """S: how many groups there are."""
-        return 1 if self.by is None else len(self.by.levels) + 1
-
-    @cached_property
-    def release(self) -> JointRelease:
-        """The release; all blocks have the same weight, so that each column's figures are about as good."""
-        blocks: list[Block] = []
-        for column in self.columns:
-            blocks.append(cells(_cells(column), self.groups * _width(column), 1.0))
-            if isinstance(column, Number):
-                blocks.append(moments(_moments(column), self.groups, 1.0))
-        return JointRelease(tuple(blocks), self.noise, self.records, self.members)
+        return _groups(self.by)
 
     def row_units(self, table: Table) -> Doubles:
         """Returns the sum of a member's rows in whole units, without noise."""
@@ -145,6 +149,10 @@ class PrivateStatistics:
 def opened(base: Floats) -> tuple[int, Words]:
     """Returns how many members a base that is over has the sum of, and the sum's words."""
     return int(base[0]), counts_of(base[1:]).astype(np.uint32)
+
+
+def _groups(by: Category | None) -> int:
+    return 1 if by is None else len(by.levels) + 1
 
 
 def _width(column: Column) -> int:

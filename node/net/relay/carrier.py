@@ -6,6 +6,7 @@ It asks the hub for the next frame only when the last one is on its way, so that
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -55,11 +56,11 @@ class CarrierTask:
         carrier: CarrierId,
         relay: Relay,
         key: NodeKey,
-        admit: Admit,
+        admit: Callable[[], Admit],
         client: RelayClient,
         entropy: Entropy,
     ) -> None:
-        """`run` opens it. `admit`: what this node asks of the relay."""
+        """`run` opens it. `admit`: returns what this node asks of the relay."""
         self._hub = hub
         self._carrier = carrier
         self._relay = relay
@@ -115,7 +116,7 @@ class CarrierTask:
                 f"the relay {self._relay.endpoint} holds the key {shown.hex()[:16]}..., not "
                 f"{self._relay.key.hex()[:16]}...: another machine answers there"
             )
-        await ws.send_bytes(write_admission(self._admit))
+        await ws.send_bytes(write_admission(self._admit()))
         answer = read_answer(await next_message(ws))
         if isinstance(answer, Refused):
             line = f"the relay {self._relay.endpoint} refuses this swarm: {answer.why}"

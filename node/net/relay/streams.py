@@ -14,6 +14,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from node.cli.logs import Log
 from node.net.relay.carrier import CarrierTask
@@ -25,11 +26,11 @@ from node.system.streams import KERNEL, BoundAddress, Incoming, Listener, P, Pai
 from node.system.system import Entropy
 from protocol.crypto.node_key import NodeKey
 from protocol.relay import streams as ends
-from protocol.relay.admission import Admit, CarrierKind, Members, Pass, Relay, Welcome
+from protocol.relay.admission import Admit, CarrierKind, Credentials, Members, Pass, Relay, Welcome
 from protocol.relay.frames import Absence, Frame
 from protocol.relay.stream import BOUNDS, Bounds, Ended, FarFinished, Opened, Received, Room, StreamId
 from protocol.relay.streams import Action, Limited, NoStream, Ready
-from protocol.relay.ways import CarrierId
+from protocol.relay.ways import Away, CarrierId
 from protocol.wire.endpoints import key_of
 from protocol.wire.ids import Key
 
@@ -39,14 +40,14 @@ _PROCESS_BYTES = 8
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether a member can be reached. `relay`: the endpoint of the relay that leads to it; None: it is away.
+    """Whether a member is there. `relay`: the endpoint of the relay that leads to it; None: it is not there.
 
-    `away_s`: for how long; `why`: in a few words, None if it is here.
+    `since`: since when it is missed, by the event loop's clock, and `why`; None: it was never seen.
     """
 
     relay: str | None
-    away_s: float = 0.0
-    why: str | None = None
+    since: float | None = None
+    why: str = ""
 
 
 _WHY = {
@@ -71,6 +72,7 @@ class RelayedStreams:
         base: Streams = KERNEL,
         entropy: Entropy = os.urandom,
         passes: tuple[Pass, ...] = (),
+        removed: frozenset[Key] = frozenset(),
         warn: Callable[[str], None] = _quiet,
         bounds: Bounds = BOUNDS,
     ) -> None:
@@ -82,7 +84,8 @@ class RelayedStreams:
             relays: those of the roster, in its order.
             base: how other endpoints are reached, and the relays where there is no proxy.
             entropy: returns random bytes.
-            passes: of members who came later, to be shown to the relay.
+            passes: of members who came later, in the order of their chain.
+            removed: keys of members to whom no stream leads.
             warn: shows the owner a line: why no relay can be reached, or that one carries no more.
             bounds: sizes and numbers of streams.
         """
@@ -92,6 +95,7 @@ class RelayedStreams:
         self._base = base
         self._entropy = entropy
         self._passes = passes
+        self._removed = removed
         self._warn = warn
         self._bounds = bounds
         self._process = int.from_bytes(entropy(_PROCESS_BYTES), "big")
@@ -122,14 +126,14 @@ class RelayedStreams:
         """
         loop = asyncio.get_running_loop()
         base = int.from_bytes(self._entropy(_PROCESS_BYTES), "big") >> (8 * _PROCESS_BYTES - ends.BASE_BITS)
-        keys = {*self._members.keys, *(each.key for each in self._passes)}
-        count = len(self._relays)
-        self._machine = ends.Streams(self._key.public, keys, count, base, loop.time(), self._bounds)
+        self._machine = ends.Streams(
+            self._key.public, self._keys, len(self._relays), base, loop.time(), self._bounds
+        )
         self._client = RelayClient(self._base)
         self._refused = loop.create_future()
         for number, relay in enumerate(self._relays):
             for kind in CarrierKind:
-                admit = Admit(kind, self._process, self._members, relay.licence, self._passes)
+                admit = partial(self._admit, kind, relay)
                 carrier = CarrierId(number, kind)
                 task = CarrierTask(self, carrier, relay, self._key, admit, self._client, self._entropy)
                 self._carriers[carrier] = task
@@ -145,6 +149,23 @@ class RelayedStreams:
         finally:
             up.cancel()
             self._refused.cancel()
+
+    @property
+    def _keys(self) -> frozenset[Key]:
+        """Those with whom there may be streams."""
+        return frozenset((*self._members.keys, *(each.key for each in self._passes))) - self._removed
+
+    def _admit(self, kind: CarrierKind, relay: Relay) -> Admit:
+        """Returns what is shown to a relay that is connected now."""
+        return Admit(kind, self._process, Credentials(self._members, relay.licence, self._passes))
+
+    def change_members(self, passes: tuple[Pass, ...], removed: frozenset[Key]) -> None:
+        """Takes other `passes` and `removed` than at the start: streams of whoever is removed end at once.
+
+        Relays see further passes when a carrier opens next; until then a later member shows its own.
+        """
+        self._passes, self._removed = passes, removed
+        self._act(self._running.change_members(self._keys, asyncio.get_running_loop().time()))
 
     async def close(self) -> None:
         """Ends all streams, closes the carriers and accepts no more."""
@@ -165,17 +186,23 @@ class RelayedStreams:
 
     @property
     def presence(self) -> dict[Key, Presence]:
-        """The other members, and whether each can be reached."""
+        """The other members, and whether each is there."""
         if self._machine is None:
             return {}
-        return {member: self._presence_of(self._machine, member) for member in sorted(self._machine.members)}
+        return {member: self._presence_of(self._machine.seen(member)) for member in self._machine.members}
 
-    def _presence_of(self, machine: ends.Streams, member: Key) -> Presence:
-        way, away = machine.way(member), machine.away(member)
-        if way is not None or away is None:
-            return Presence(None if way is None else self._relays[way.relay].endpoint)
-        away_s = asyncio.get_running_loop().time() - away.since
-        return Presence(None, away_s, _WHY[away.why])
+    def _presence_of(self, seen: CarrierId | Away | None) -> Presence:
+        match seen:
+            case CarrierId(relay):
+                return Presence(self._relays[relay].endpoint)
+            case Away(since, why):
+                return Presence(None, since, _WHY[why])
+        return Presence(None)
+
+    def why_away(self, member: Key) -> str | None:
+        """Why no relay leads to a member; None if one does, as far as is known."""
+        away = self._running.away(member)
+        return None if away is None else _WHY[away.why]
 
     # -- Streams -------------------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ class Charges:
     def _keep(self, charged: Charged) -> list[Action]:
         """Keep a count, unless it lacks a charge of the one that is kept: then give that one back."""
         key, state = charged.key, self._state
-        if key in state.banned or not self._settings.allows(key):
+        if key in state.banned or not state.allows(key, self._settings):
             raise RemoteProtocolError("a CHARGED of a key that may not take part")
         kept = state.counts.get(key)
         if kept is not None and kept.count.exceeds(charged.count):

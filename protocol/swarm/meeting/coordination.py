@@ -18,6 +18,7 @@ from protocol.swarm.meeting.group_seeker import GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.meeting.suspicion import Suspicion
+from protocol.swarm.meeting.vouching import Vouching
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire import signing
 from protocol.wire.limits import MAX_MEMBERS
@@ -44,6 +45,7 @@ class Coordination:
         discovery: Discovery,
         patience: Patience,
         suspicion: Suspicion,
+        vouching: Vouching,
     ) -> None:
         self._settings = settings
         self._state = state
@@ -51,6 +53,7 @@ class Coordination:
         self._members = discovery.members
         self._patience = patience
         self._suspicion = suspicion
+        self._vouching = vouching
         self._me = settings.key.public
         self.matchmaker = Matchmaker(settings.key, settings.task.min_participants)
         self.seeker = GroupSeeker(settings, state, patience)
@@ -211,8 +214,9 @@ class Coordination:
 
     @property
     def _apart(self) -> tuple[Key, ...]:
-        """With whom this node would be in no group: who withholds, and to whom its link may be cut."""
-        return tuple(sorted({*self._suspicion.left_out, *self._members.silent}))[:MAX_MEMBERS]
+        """With whom this node would be in no group: who withholds, to whom its link may be cut, strangers."""
+        apart = {*self._suspicion.left_out, *self._members.silent, *self._vouching.strangers}
+        return tuple(sorted(apart))[:MAX_MEMBERS]
 
     def _electors(self) -> tuple[Electors, ...]:
         """The electors that this node counts with; those that a tracker names, if it must know of liars."""

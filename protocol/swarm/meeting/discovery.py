@@ -7,6 +7,9 @@ refused this node and none accepted it, this node is misconfigured and ends with
 A peer's announcement shows that the peer is present only on a link on which it proved its key; announcements
 passed on by others are merely ordered by (epoch, counter). A refusal goes back on the link of the refused
 message. A node that leaves says why in a GOODBYE, for the others' owners, and then leaves by a HELLO.
+
+In an invited swarm the owner may change the allow-list at any time. Members tell each other by a VOUCH whom
+they have invited later (protocol.swarm.meeting.vouching).
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState, Settings
 from protocol.transitions import Course, Step, Table
 from protocol.wire import signing
+from protocol.wire.endpoints import of_key
 from protocol.wire.limits import MAX_KNOWN
 from protocol.wire.messages import Announce, Goodbye, Hello, Key, Message, Parting, Refused, Roster
 
@@ -131,6 +135,9 @@ class Discovery:
         self._settings = settings
         self._state = state
         self._rand = rand
+        state.allow = settings.contacts.allow
+        self.seeds = settings.contacts.seeds
+        """The endpoints of the peers that the owner named."""
         self._greetings: dict[str, Greeting] = {}
         self._opened_at = 0.0
         self._dialled_until = 0.0
@@ -164,7 +171,7 @@ class Discovery:
     @property
     def _configured(self) -> tuple[str, ...]:
         tracker = self._settings.contacts.tracker
-        return self._settings.contacts.seeds if tracker is None else (tracker, *self._settings.contacts.seeds)
+        return self.seeds if tracker is None else (tracker, *self.seeds)
 
     def forget_tracker(self) -> None:
         """The tracker cannot be reached: forget its key, because another one may answer there."""
@@ -178,9 +185,20 @@ class Discovery:
         self._join_until = now + JOIN_S
         self._again_at = now + ANNOUNCE_EVERY_S
         tracker = self._settings.contacts.tracker
-        seeds = (tracker,) if tracker else self._settings.contacts.seeds
+        seeds = (tracker,) if tracker else self.seeds
         greetings = [action for seed in seeds for action in self.greet(seed, now)]
         return [*greetings, *self.settle(now)]
+
+    def change_allowed(self, allow: frozenset[Key], now: float) -> list[Action]:
+        """These keys, whose endpoints stand for them, may take part from now on, and no others."""
+        before, self._state.allow = self._state.allow or frozenset(), allow
+        gone, new = (tuple(map(of_key, sorted(keys))) for keys in (before - allow, allow - before))
+        for key in before - allow:
+            self.members.forget(key)
+        for endpoint in gone:
+            self._greetings.pop(endpoint, None)
+        self.seeds = tuple(end for end in (*self.seeds, *new) if end not in gone)
+        return [action for endpoint in new for action in self.greet(endpoint, now)]
 
     def greet(self, endpoint: str, now: float) -> list[Action]:
         """Send a Hello to an endpoint, for the first time or again."""
@@ -333,7 +351,7 @@ class Discovery:
             return Note.WRONG_PIN, f"key {announce.key.hex()} is not the one pinned for {announce.endpoint}"
         if not self._settings.may_be_at(announce.key, announce.endpoint):
             return Note.NOT_ALLOWED, f"key {announce.key.hex()} announces an endpoint that is not its own"
-        if not self._settings.allows(announce.key):
+        if not self._state.allows(announce.key, self._settings):
             here = self._settings.endpoint
             return Note.NOT_ALLOWED, f"key {announce.key.hex()} is not on the allow-list of {here}"
         if announce.swarm != self._settings.task.swarm:
@@ -370,8 +388,8 @@ class Discovery:
         for announce in known:
             key, mine = announce.key, self.members.get(announce.key)
             is_new = mine is None or mine.order < announce.order
-            may_come = self._settings.allows(key) and key not in self._state.banned  # else dial no stranger
-            may_come = may_come and self._settings.may_be_at(key, announce.endpoint)
+            allowed = self._state.allows(key, self._settings) and key not in self._state.banned
+            may_come = allowed and self._settings.may_be_at(key, announce.endpoint)  # else dial no stranger
             if key == self._settings.key.public or not is_new or not may_come:
                 continue
             try:

@@ -147,7 +147,7 @@ class Members:
         }
 
     def forget(self, key: Key) -> None:
-        """Drop a banned peer."""
+        """Drop a peer that is banned, or may not take part any more."""
         self.views.clear()
         self._members.pop(key, None)
 

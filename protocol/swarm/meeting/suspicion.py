@@ -30,7 +30,8 @@ against either, before one of them contradicts a second member: that one gets a 
 
 Nobody can prove that another sent nothing. A strike is what this node saw; it counts for this node's groups,
 and it asks its coordinator not to put the two together (`LeftOut`). A node that lacks messages of more than
-half of the others is probably cut off itself, and gives no strikes.
+half of the others is probably cut off itself, and gives no strikes. If it learns later that it was, as no
+relay could be reached from here when the session failed, it takes them back.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from protocol.actions import Action, Due, Fault, Strike, TakenIn, Withheld
+from protocol.relay.ways import SILENT_S
 from protocol.swarm.node_state import Settings
 from protocol.wire.ids import NO_SID
 from protocol.wire.messages import Key, Sid
@@ -62,6 +64,19 @@ class Left:
     until: float
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A session that failed here: who got a strike for it, and from when to when it cost time (s)."""
+
+    sid: Sid
+    struck: tuple[Key, ...]
+    since: float
+    at: float
+
+
+NO_FAILURE = Failure(NO_SID, (), -math.inf, -math.inf)
+
+
 def silent(withheld: Withheld, others: int) -> tuple[Key, ...]:
     """Who owed this node something: nobody if they are more than half, as then it is cut off itself."""
     return withheld.keys if 2 * len(withheld.keys) <= others else ()
@@ -81,8 +96,7 @@ class Suspicion:
         """The members that are left out. Replaced, never changed in place."""
         self._clean_at: dict[Key, float] = {}
         """From when (s) a sum with a member takes back its last strike, for a session that has a result."""
-        self._last: tuple[Sid, tuple[Key, ...], float] = NO_SID, (), 0.0
-        """The last failed session, who got a strike for it, and since when it cost time (s)."""
+        self._last = NO_FAILURE
         self.disputes: tuple[tuple[Key, Key], ...] = ()
         """The pairs of members in dispute in the last session, if it failed."""
         self._news: list[Action] = []
@@ -128,7 +142,7 @@ class Suspicion:
         """A session with so many others failed here after `cost_s`: a strike for who withheld something."""
         self.disputes = () if withheld is None else withheld.disputes
         struck = self._struck(withheld, others, Fault.FAILED, cost_s, now)
-        self._last = (NO_SID if withheld is None else withheld.sid), struck, now - cost_s
+        self._last = Failure(NO_SID if withheld is None else withheld.sid, struck, now - cost_s, now)
 
     def delayed(self, withheld: Withheld | None, others: int, cost_s: float, now: float) -> None:
         """A session had a result, but waited `cost_s` for what these withheld: a strike for each."""
@@ -178,13 +192,23 @@ class Suspicion:
         `is_opened`: others opened it without what was due, so nothing is held against anybody. An additive
         one has a result with each member's sum alone: who held back its own may show it later.
         """
-        failed, struck, since = self._last
-        if sid != failed:
+        last = self._last
+        if sid != last.sid:
             return
-        self._last = NO_SID, (), 0.0
+        self._last = NO_FAILURE
         if not is_opened:
-            self._on_trial(struck, now - since, now)
+            self._on_trial(last.struck, now - last.since, now)
             return
+        self._acquit(last.struck)
+
+    def cut_off(self, now: float) -> None:
+        """No relay can be reached from here. Links outlive that for SILENT_S, so a session fails sooner."""
+        if now <= self._last.at + SILENT_S:
+            self._acquit(self._last.struck)
+            self._last = NO_FAILURE
+
+    def _acquit(self, struck: Collection[Key]) -> None:
+        """Nothing is held against these for the session for which they got a strike."""
         for key in struck:
             self._take_in(key)
             self._take_back(key)

@@ -53,6 +53,7 @@ class Event(Enum):
     FETCHED = "all, checked"
     FAILED = "no answer, or wrong"
     SESSION = "a session starts"
+    GONE = "its source holds it no more"
 
 
 STEPS: Table[Phase, Event] = {
@@ -66,6 +67,9 @@ STEPS: Table[Phase, Event] = {
         "Healed, by a Certificate and each Sum, or a ResultCertificate and each TotalPiece; or Adopted",
     ),
     (Phase.FETCHING, Event.FAILED): Step(Phase.IDLE, "another source is tried, or after 2 s the same"),
+    (Phase.FETCHING, Event.GONE): Step(
+        Phase.IDLE, "the base that the source shows instead is looked for at once"
+    ),
     (Phase.FETCHING, Event.SESSION): Step(Phase.IDLE, "what was fetched is looked for again afterwards"),
 }
 """There are no other steps."""
@@ -240,6 +244,17 @@ class CatchUp:
         if self._fetch is not None and self._fetch.source == key:
             self._stop(Event.FAILED, now)
 
+    def shows(self, announce: Announce, now: float) -> None:
+        """A peer announces a base: if it was asked for an earlier one than it still holds, ask for this one.
+
+        A node holds its base and the one before.
+        """
+        fetch, base = self._fetch, announce.base
+        if not isinstance(fetch, BaseFetch) or fetch.source != announce.key:
+            return
+        if base.rank > fetch.base.rank and base.generation != fetch.base.generation + 1:
+            self._stop(Event.GONE, now)
+
     def arriving(self, key: Key, now: float) -> None:
         """Bulk of a peer is on its way here, and slow."""
         if self._fetch is not None and self._fetch.source == key:
@@ -288,8 +303,12 @@ class CatchUp:
         signing.verify(record, record.sender)
         return caught(seen, record)
 
-    def serve(self, request: Request, by: Key | None, accepts: Callable[[Announce], bool]) -> list[Action]:
+    def serve(
+        self, request: Request, by: Key | None, accepts: Callable[[Announce], bool]
+    ) -> Serve | Announce:
         """Answer a request of a member of this swarm; certificates only for members of their session.
+
+        Who asks for a base that this node does not hold is returned: it is to see the one that it holds.
 
         Raises RemoteProtocolError unless the request names this node, comes on its sender's link, and has a
         new number: a node answers each request once.
@@ -307,7 +326,8 @@ class CatchUp:
         answered = self._answered.setdefault(request.sender, Answered())
         if not answered.takes(request.epoch, request.number):
             raise RemoteProtocolError("a request that came already")
-        return [Serve(announce.endpoint, request)]
+        held = (base.digest for base in (self._state.base, self._state.previous) if base is not None)
+        return announce if wants_base and request.sid not in held else Serve(announce.endpoint, request)
 
 
 def _leads_to(links: tuple[Link, ...], strong: tuple[Link, ...], base: Base) -> bool:

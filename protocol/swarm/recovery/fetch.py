@@ -276,7 +276,7 @@ class BaseFetch(_Fetch):
         dimension = settings.aggregation.dimension
         order = ((base.digest, b"", index) for index in range(piece_count(dimension)))
         super().__init__(settings, source, order, WORD_BYTES * dimension)
-        self._base = base
+        self.base = base
         self._settings = settings
         self._verify = verify
         self._links: list[Link] = []
@@ -291,7 +291,7 @@ class BaseFetch(_Fetch):
         return self._ask_link(0)
 
     def _ask_link(self, index: int) -> list[Action]:
-        request = PieceRequest(self._base.digest, LINEAGE, index, self._key.public)
+        request = PieceRequest(self.base.digest, LINEAGE, index, self._key.public)
         return [Send(self.source, (request,))]
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
@@ -300,9 +300,9 @@ class BaseFetch(_Fetch):
         Raises RemoteProtocolError for an answer that is invalid or was not asked for.
         """
         match message:
-            case LineagePiece(digest=self._base.digest) if self._line_of_base is None:
+            case LineagePiece(digest=self.base.digest) if self._line_of_base is None:
                 return self._take_link(message, now)
-            case BasePiece(digest=self._base.digest) if self._line_of_base is not None:
+            case BasePiece(digest=self.base.digest) if self._line_of_base is not None:
                 return self._take_piece(message, self._line_of_base, now)
             case _:
                 raise RemoteProtocolError("a reply that was not asked for")
@@ -339,11 +339,11 @@ class BaseFetch(_Fetch):
 
     def _finish(self, line: Line, trusted: tuple[Key, ...]) -> list[Action]:
         self.deadline = None
-        digest = base_digest(self._settings.task.parameters_hash, self._base.generation, self._vector)
-        if not hmac.compare_digest(digest, self._base.digest) or not np.isfinite(self._vector).all():
+        digest = base_digest(self._settings.task.parameters_hash, self.base.generation, self._vector)
+        if not hmac.compare_digest(digest, self.base.digest) or not np.isfinite(self._vector).all():
             self.failed = True
             return []
-        return [Adopted(self._base, self._vector, trusted, line)]
+        return [Adopted(self.base, self._vector, trusted, line)]
 
 
 def check_link(link: Link, settings: Settings) -> None:

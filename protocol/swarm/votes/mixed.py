@@ -64,7 +64,7 @@ class MixedVersions:
             if member.announce.leaving or member.announce.key in known
         }
         not_awaited = {self._settings.endpoint, *others, *heard}
-        return [end for end in self._settings.contacts.seeds if end not in not_awaited]
+        return [end for end in self._discovery.seeds if end not in not_awaited]
 
     def _electors(self, electorate: Electorate, here: list[Announce], unmet: list[str]) -> set[bytes]:
         """The electors that may come; which key holds an endpoint that was not met is not known."""

@@ -9,8 +9,10 @@ from scipy import optimize
 
 from mechanisms.accounting.ledger import Gaussian
 from mechanisms.gradients.shared_noise import in_ring
-from mechanisms.joint_release import Block, JointRelease, cells, common_sizes, moments, projected
+from mechanisms.joint_release import Block, JointNoise, JointRelease, cells, common_sizes, moments, projected
+from mechanisms.mechanism import Guarantee
 from mechanisms.noised_counts import CountNoise
+from mechanisms.units import ONE_RECORD
 from tests.unit.mechanisms.settings import refused, words
 
 RNG = np.random.default_rng(11)
@@ -147,3 +149,11 @@ def test_projected_cells_are_the_nearest_that_are_consistent(total):
     )
     assert found == pytest.approx(best.x, abs=1e-4)
     assert projected(values, -1.0).tolist() == [0.0] * 12
+
+
+@pytest.mark.parametrize(("honest", "words"), [(0, "one of your rows"), (2, "at least 2 of them are honest")])
+def test_a_node_charges_the_release_and_says_who_must_be_honest(honest, words):
+    mechanism = JointNoise(CountNoise(4.0, 1, honest), Guarantee(ONE_RECORD, 1.0, 1e-5, 1.0, honest=honest))
+    assert mechanism.per_offer == (Gaussian(4.0),)
+    assert mechanism.per_training == ()
+    assert mechanism.protects.endswith(words)

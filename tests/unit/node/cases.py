@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from node.init.task_file import toml
+from node.system.toml_text import toml
 
 
 def cases(table: str) -> pytest.MarkDecorator:

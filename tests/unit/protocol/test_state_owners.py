@@ -31,6 +31,7 @@ OWNERS = {
     "counter": {"NodeState"},
     "charged": {"Charges"},
     "counts": {"Charges"},
+    "allow": {"Discovery"},
 }
 """The class that writes each field of a node's state."""
 

@@ -13,7 +13,8 @@ from node.check import __main__ as check
 from node.data.files.csv_and_parquet import read_frame
 from node.data.reading import read_rows_to_predict, read_with_schema
 from node.data.text.cells import number, number_reader
-from node.init.task_file import plain, toml
+from node.init.task_file import plain
+from node.system.toml_text import toml
 from node.task.dialect import PLAIN, Dialect, described
 from node.task.parameters import canonical_parameters
 from tests.own_data import TABLE, schema, task, told

@@ -6,13 +6,16 @@ import pytest
 
 from benchmarks.page.server import node_view
 from node.desk.swarm_views import folder_of_room, membership_view, standing_of
-from node.invitation.kept import INVITING, Inviting, Joining, Own, keep_inviting, keep_joining
+from node.invitation.kept import INVITING, LATER, Inviting, Joining, keep_inviting, keep_joining
 from node.invitation.key import key_file
-from node.invitation.swarm_file import Swarm, write_swarm
-from node.observe.views import Peer
+from node.observe.views import Peer, Presence
 from node.storage.key_file import write_key
+from node.storage.swarm_file import Own, Swarm, write_swarm
+from node.storage.vouches import keep_vouch
 from node.system.errors import ConfigError
+from protocol.crypto.node_key import NodeKey
 from protocol.invitation.messages import Standing
+from protocol.invitation.roster import Member, vouch_for
 from protocol.invitation.words import key_words
 from protocol.wire.endpoints import of_key
 from tests.invitations import INVITER, JOINER, OTHER, PLACE, RELAYS, ROSTER, SEAT, TASK, UNTIL
@@ -22,7 +25,7 @@ CODE = "relay.example/48213-otter-width-salt"
 
 
 def inviting(*seats) -> Inviting:
-    return Inviting("ward", "Ward A", TASK, RELAYS[0], seats, OWN)
+    return Inviting("ward", "Ward A", TASK, RELAYS, seats, OWN)
 
 
 def test_a_seat_shows_its_code_until_somebody_has_it(tmp_path):
@@ -68,20 +71,15 @@ def test_a_closed_list_shows_its_members_and_who_is_here(tmp_path):
     write_swarm(tmp_path, Swarm(ROSTER, OWN).without(OTHER.public))
     key_file(tmp_path).parent.mkdir()
     write_key(key_file(tmp_path), bytes([1]) * 32)
-    peer = Peer(
-        of_key(JOINER.public), JOINER.public.hex()[:16], "unreachable", 3, False, False, False, "it is away"
-    )
+    usual = (of_key(JOINER.public), JOINER.public.hex()[:16], "unreachable", 3, False, False, False)
+    peer = Peer(*usual, "it is away", presence=Presence("", 7.0, "it left"))
     shown = membership_view(tmp_path, replace(node_view(0), peers=(peer,)), 0.0)
     assert (shown["standing"], shown["seats"]) == ("closed", [])
     a, b, c = shown["members"]
     assert (a["name"], a["is_own"], a["invited"], a["contact"]) == ("Ward A", True, True, "")
     assert (b["name"], b["words"]) == ("Ward B", key_words(JOINER.public))
-    assert (b["contact"], b["why"], b["by_relay"], c["by_relay"]) == (
-        "unreachable",
-        "it is away",
-        True,
-        False,
-    )
+    assert (b["contact"], b["why"]) == ("unreachable", "it is away")
+    assert (b["presence"], c["presence"]) == ({"relay": "", "since": 7.0, "why": "it left"}, None)
     assert (c["removed"], b["removed"]) == (True, False)
 
 
@@ -94,3 +92,16 @@ def test_a_damaged_file_is_one_line(tmp_path):
     (tmp_path / INVITING).write_bytes(b"garbage")
     with pytest.raises(ConfigError, match="is damaged"):
         membership_view(tmp_path, None, 0.0)
+
+
+def test_newcomers_are_shown_with_who_vouches_for_them_and_codes_of_a_later_invitation(tmp_path):
+    late = NodeKey(bytes([5]) * 32).public
+    write_swarm(tmp_path, Swarm(ROSTER, OWN))
+    keep_vouch(tmp_path, vouch_for(OTHER, ROSTER, Member("Ward D", late)))
+    keep_inviting(tmp_path / LATER, replace(inviting(SEAT), so_far=(ROSTER,)))
+    shown = membership_view(tmp_path, None, UNTIL - 50)
+    assert [seat["code"] for seat in shown["seats"]] == [CODE]
+    by = {one["name"]: (one["vouched_by"], one["words"]) for one in shown["members"]}
+    assert by["Ward D"] == ("Ward C", key_words(late))
+    keep_inviting(tmp_path / LATER, replace(inviting(SEAT), so_far=(ROSTER,), roster=(ROSTER,)))
+    assert membership_view(tmp_path, None, UNTIL - 50)["seats"] == []

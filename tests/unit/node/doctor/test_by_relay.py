@@ -8,19 +8,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from node.doctor.__main__ import main
-from node.doctor.assess import presence
 from node.doctor.by_relay import examine_folder
 from node.doctor.finding import Finding
 from node.doctor.table import advice, table
-from node.invitation.kept import Own
 from node.invitation.key import key_file
-from node.invitation.swarm_file import Swarm, write_swarm
-from node.net.relay.streams import Presence, RelayedStreams
+from node.net.relay.streams import RelayedStreams
 from node.net.routes import answers
 from node.net.tls import make_tls
 from node.net.transport import Callbacks, Transport
 from node.observe.health import health
 from node.storage.key_file import held
+from node.storage.swarm_file import Own, Swarm, write_swarm
 from node.system.errors import UserError
 from node.system.system import System
 from protocol.invitation.roster import Member as Listed
@@ -135,7 +133,7 @@ async def test_who_is_away_is_named_and_is_no_fault_of_this_machine(tmp_path):
         folder, _ = swarm_folder(tmp_path, named)
         _, (member,) = await examined(folder)
     assert (member.cell("here"), member.level) == ("away", "warning")
-    assert member.findings[0].advice.startswith("away for ")
+    assert member.findings[0].advice.startswith("away: its connection to the relay broke; look")
 
 
 async def test_while_a_node_runs_in_the_folder_nothing_takes_its_place(tmp_path):
@@ -218,13 +216,6 @@ async def test_nobody_listens_no_such_name_and_another_program(tmp_path, monkeyp
     assert found.findings[-1].advice.endswith(
         "HTTPS_PROXY is no address; allowed: http://NAME:PASSWORD@HOST:PORT"
     )
-
-
-@pytest.mark.parametrize(("away_s", "told"), [(7.0, "7 s"), (240.0, "4 min")])
-def test_for_how_long_somebody_is_away(away_s, told):
-    found = presence(Presence(None, away_s, "its connection to the relay broke"))
-    assert found.advice.startswith(f"away for {told}: its connection to the relay broke; look")
-    assert presence(Presence("relay:443")) == Finding("here", "yes")
 
 
 def test_the_command_wants_one_of_folder_peers_and_tracker(tmp_path, capsys):

@@ -9,7 +9,8 @@ from node.data.in_memory import rows_of
 from node.data.reading import read_rows_to_predict, read_with_schema
 from node.init.look import look
 from node.init.spellings import alike
-from node.init.task_file import plain, toml
+from node.init.task_file import plain
+from node.system.toml_text import toml
 from node.task.data_schema import CategoryColumn, ClassTarget
 from node.task.load import read_task
 from node.task.scaling import by_rows

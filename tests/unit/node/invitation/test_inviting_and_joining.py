@@ -12,18 +12,19 @@ import pytest
 
 from node.invitation.inviting import Reception, code_of, new_seats, spent_seats, with_new_codes
 from node.invitation.joining import Decision, NotJoined, Visitor
-from node.invitation.kept import INVITING, JOINING, Inviting, Joining, Own, kept_inviting, kept_joining
+from node.invitation.kept import INVITING, JOINING, Inviting, Joining, kept_inviting, kept_joining
 from node.invitation.rooms import Shut
-from node.invitation.swarm_file import SWARM, TASK, read_swarm
+from node.storage.swarm_file import AGREED, SWARM, TASK, Own, Swarm, read_swarm, write_swarm
 from node.system.errors import ConfigError, UserError
 from node.system.system import SYSTEM
 from protocol.crypto.node_key import NodeKey
 from protocol.invitation.inviter import News
 from protocol.invitation.joiner import place_of
 from protocol.invitation.messages import Standing
+from protocol.invitation.roster import Member, close_list
 from protocol.invitation.words import Code
 from protocol.relay.room_messages import OpenRooms
-from tests.relay_rooms import WORD, MemoryRelay
+from tests.relay_rooms import MemoryRelay
 
 TEXT = b'[task]\nname = "ward"\n'
 A, B, C = (NodeKey(bytes([number]) * 32) for number in (1, 2, 3))
@@ -92,7 +93,7 @@ class Scene:
 
     async def open(self) -> Scene:
         names = ("Ward B", "Ward C")
-        async with self.relay.opened(A, OpenRooms(WORD, b"", (), 2)) as (_, relay, rooms):
+        async with self.relay.opened(A, OpenRooms(b"", b"", (), 2)) as (_, relay, rooms):
             seats = new_seats(names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
             self.state = Inviting("ward", "Ward A", TEXT, (relay,), seats, Own("a.csv"))
         self.begin()
@@ -138,6 +139,8 @@ async def test_all_join_and_have_one_list_and_what_a_start_needs(scene):
     assert await asyncio.gather(*joiners) == [roster, roster]
     await scene.serving
     assert {s.standing for s in scene.reception.state.seats} == {Standing.CONFIRMED}
+    with pytest.raises(Shut, match="it is over, used or mistyped"):
+        await scene.join(7, C, code=scene.code(0))
     for name, data in (("a", "a.csv"), ("0", "0.csv"), ("1", "1.csv")):
         swarm = read_swarm(scene.folder / name)
         assert (swarm.roster, swarm.own) == (roster, Own(data))
@@ -336,4 +339,56 @@ async def test_a_room_that_another_inviter_took_is_noticed(scene):
     for _ in range(50):
         await asyncio.sleep(0)
     assert scene.watcher.voided.empty()
+    joining.cancel()
+
+
+LATE = NodeKey(bytes([4]) * 32)
+
+
+async def later(scene, name: str, inviter: NodeKey = B, agreed: bytes = b"") -> Scene:
+    """One of two members that learn already, of whom A invited B, invites somebody in its own folder."""
+    there = scene.relay
+    async with there.opened(A, OpenRooms(b"", b"", (), 0)) as (_, relay, _):
+        members = [Member("Ward A", A.public), Member("Ward B", B.public)]
+        roster = close_list(A, members, TEXT, (relay,), bytes(16))
+    write_swarm(scene.folder, Swarm(roster, Own("b.csv")))
+    asked = OpenRooms(b"", b"", (), 1, (roster.credentials(relay),))
+    async with there.opened(inviter, asked) as (_, _, rooms):
+        seats = new_seats((name,), rooms, int(SYSTEM.clock.wall()), SYSTEM)
+    me = {A.public: "Ward A", B.public: "Ward B"}[inviter.public]
+    scene.state = Inviting("ward", me, TEXT, (relay,), seats, Own("b.csv"), so_far=(roster,), agreed=agreed)
+    scene.reception = Reception(scene.folder / "later", inviter, scene.state, scene.watcher)
+    scene.watcher.reception = scene.reception
+    await scene.end()
+    dial = partial(there.opened, inviter)
+    scene.serving = asyncio.create_task(scene.reception.serve(dial, at_once))
+    return scene
+
+
+async def test_a_member_that_is_not_the_inviter_invites_a_later_one_by_its_word(scene):
+    scene = await later(scene, "Ward D", agreed=b"agreed")
+    owner = Says()
+    joining = scene.join(0, LATE, owner)
+    await scene.watcher.all_here.wait()
+    roster = await scene.reception.close_list()
+    assert await joining == roster
+    await scene.serving
+    assert (roster.sponsor(LATE.public), roster.inviter) == (B.public, A.public)
+    invitation, shown = owner.seen
+    assert (invitation.inviter, invitation.others, invitation.learned) == ("Ward B", ("Ward A",), b"agreed")
+    assert shown == roster
+    for folder in (scene.folder, scene.folder / "0"):
+        assert read_swarm(folder).roster == roster
+        assert LATE.public in read_swarm(folder).learned_with
+    assert (scene.folder / "0" / AGREED).read_bytes() == b"agreed"
+    scene.reception.keep_list()  # as after a restart
+    assert read_swarm(scene.folder).roster == roster
+
+
+async def test_nobody_gets_a_second_place_by_a_later_invitation(scene):
+    scene = await later(scene, "Ward D")
+    joining = scene.join(0, A)
+    await scene.watcher.all_here.wait()
+    with pytest.raises(ConfigError, match='"Ward A" and "Ward D" joined with one key'):
+        await scene.reception.close_list()
     joining.cancel()

@@ -23,6 +23,13 @@ def test_a_relay_is_read_with_its_word():
     assert relay_with_word("[::1]:9000#v8k2-qm4t", "--relay") == RelayWord("[::1]:9000", "v8k2-qm4t")
 
 
+def test_an_invitation_to_a_task_needs_more_than_one_to_a_swarm_that_learns(capsys, tmp_path):
+    why = "--data PATH, --me NAME, --relay HOST#WORD is missing: an invitation to a task needs it"
+    assert refused(capsys, "ward.toml", "--yes", "Ward B") == why
+    assert "--data is refused: the swarm in" in refused(capsys, str(tmp_path), *USUAL, "Ward B")
+    assert "swarm.toml is not there" in refused(capsys, str(tmp_path), "--yes", "Ward B")
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from node.invitation.joining import Decision
-from node.invitation.kept import Joining, Own, keep_joining
+from node.invitation.kept import Joining, keep_joining
 from node.invitation.terminal import Terminal
 from node.join.__main__ import main
 from node.join.options import JoinOptions, code_of
 from node.join.run import Newcomer, _kept_for
+from node.storage.swarm_file import Own
 from node.system.errors import ConfigError
 from protocol.invitation.joiner import Place
 from protocol.invitation.messages import Standing

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from node.invitation.kept import Own
+from benchmarks.page.server import node_view
 from node.invitation.key import key_file
-from node.invitation.swarm_file import Swarm, read_swarm, write_swarm
 from node.members.__main__ import main
+from node.observe.kept_view import VERSION
+from node.observe.views import Peer, Presence, as_json, document
+from node.storage.folder_lock import VIEW
 from node.storage.key_file import write_key
+from node.storage.swarm_file import Own, Swarm, read_swarm, write_swarm
+from node.storage.vouches import SPENT_UNKNOWN, keep_vouch, newcomers
+from protocol.crypto.node_key import NodeKey
+from protocol.invitation.roster import Member, vouch_for
 from protocol.invitation.words import key_words
+from protocol.wire.endpoints import of_key
 from tests.invitations import JOINER, OTHER, ROSTER
 
 
@@ -27,21 +38,89 @@ def shown(capsys, *argv: str) -> list[str]:
 
 
 def test_each_member_is_shown_with_the_words_of_its_key(folder, capsys):
-    first, second, third = shown(capsys, folder)
+    first, second, third, _ = shown(capsys, folder)
     assert first.endswith("invited all")
     assert second.startswith(f"Ward B   {key_words(JOINER.public)}")
     assert second.endswith("this machine")
     assert third.split("   ", 1)[1].strip() == key_words(OTHER.public)
 
 
+@pytest.mark.parametrize(
+    ("age_s", "contact", "why", "presence", "text"),
+    [
+        (0.0, "reachable", "", Presence("relay.example", None, ""), "here, by the relay relay.example"),
+        (0.0, "unreachable", "", Presence("", -250.0, "it broke"), "away for 4 min: it broke"),
+        (0.0, "silent", "", Presence("", -7.0, "it broke"), "away for 7 s: it broke"),
+        (0.0, "not met", "", Presence("", None, ""), "not seen since this node started"),
+        (0.0, "left", "", Presence("relay.example", None, ""), "has left"),
+        (0.0, "refuses", "other list", Presence("relay.example", None, ""), "refuses this node: other list"),
+        (60.0, "reachable", "", Presence("relay.example", None, ""), ""),  # it writes nothing any more
+    ],
+)
+def test_who_is_here_is_shown_while_the_node_runs(
+    folder, tmp_path, capsys, age_s, contact, why, presence, text
+):
+    now_s = time.time()
+    since = presence.since
+    presence = replace(presence, since=None if since is None else now_s + since)
+    peer = Peer(
+        of_key(OTHER.public), OTHER.public.hex()[:16], contact, 3, False, False, False, why, "", presence
+    )
+    view = replace(node_view(0), peers=(peer,), ended=False)
+    kept = {"version": VERSION, "at": now_s - age_s, **document(replace(view, history=()))}
+    (tmp_path / VIEW).write_text(as_json(kept))
+    lines = shown(capsys, folder)
+    assert lines[2] == f"Ward C   {key_words(OTHER.public)}   {text}".rstrip()
+    assert ("this node does not learn now, so it does not know who is here" in lines) is (not text)
+
+
 def test_a_member_is_removed_and_taken_back(folder, tmp_path, capsys):
     lines = shown(capsys, folder, "--remove", "Ward C")
     assert lines[2].endswith("removed by you: not learned with")
-    assert lines[3] == "this holds from the next start of this node"
+    assert lines[-1] == "this holds from now on, also for a node that runs"
     assert OTHER.public not in read_swarm(tmp_path).learned_with
     lines = shown(capsys, folder, "--accept", "Ward C")
     assert not lines[2].endswith("not learned with")
     assert OTHER.public in read_swarm(tmp_path).learned_with
+
+
+def newcomer(folder: str, name: str, number: int, by=OTHER) -> str:
+    """A member's word that the node has heard; returns the words of the newcomer's key."""
+    late = NodeKey(bytes([number]) * 32)
+    keep_vouch(Path(folder), vouch_for(by, ROSTER, Member(name, late.public)))
+    return key_words(late.public)
+
+
+def test_a_newcomer_is_shown_with_who_vouches_for_it_and_accepted(folder, tmp_path, capsys):
+    words = newcomer(folder, "Ward D", 5)
+    newcomer(folder, "Ward X", 6, by=NodeKey(bytes([7]) * 32))
+    line, _ = shown(capsys, folder)[3:]
+    assert line.startswith(f"Ward D   {words}")
+    assert line.endswith("   Ward C vouches for it: not accepted yet")
+    assert words in shown(capsys, folder, "--accept", "Ward D")[3]
+    assert not newcomers(tmp_path, read_swarm(tmp_path))
+    assert len(read_swarm(tmp_path).learned_with) == 4
+    assert shown(capsys, folder, "--remove", "Ward D")[3].endswith("removed by you: not learned with")
+    newcomer(folder, "Ward D", 5)
+    assert len(shown(capsys, folder)) == 5
+
+
+def test_a_new_key_takes_the_place_of_a_members_former_one_and_its_spent_budget_is_unknown(folder, capsys):
+    newcomer(folder, "Ward A", 5)
+    assert shown(capsys, folder)[1].endswith("Ward C vouches for its new key: not accepted yet")
+    lines = shown(capsys, folder, "--accept", "Ward A")
+    assert [line.split("  ")[0] for line in lines[:3]] == ["Ward A", "Ward B", "Ward C"]
+    assert lines[-1] == f"warning: Ward A has a new key: {SPENT_UNKNOWN}"
+
+
+def test_of_two_newcomers_with_one_name_one_is_accepted_by_its_words(folder, capsys):
+    words = [newcomer(folder, "Ward D", number) for number in (5, 6)]
+    assert main([folder, "--accept", "Ward D"]) == 2
+    assert all(each in capsys.readouterr().err for each in words[:1])
+    assert words[1] in shown(capsys, folder, "--accept", words[1])[3]
+    newcomer(folder, "Ward B", 8)
+    assert main([folder, "--accept", "Ward B"]) == 2
+    assert "this node has that name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

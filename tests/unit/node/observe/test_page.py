@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.page.server import Served, node_view, rounds, tracker_view
 from node.observe import sse
-from node.observe.page import FRONT, PARTS
+from node.observe.page import FRAME, FRONT, PARTS, asset
 from node.observe.sse import MAX_WATCHERS
 from node.observe.views import MORE_HISTORY
 from node.runtime.record.own_figures import OwnBook
@@ -108,11 +108,11 @@ def test_all_that_the_page_names_is_served_and_nothing_else():
     text = "".join(path.read_text("utf-8") for path in assets.iterdir() if path.name.endswith(kinds))
     named = re.findall(r'(?:href|src)="page/([^"]+)"', text) + re.findall(r'from "\./([^"]+)"', text)
     assert set(named) == set(PARTS)
-    assert {path.name for path in assets.iterdir()} == {*PARTS, FRONT, "uPlot.LICENSE"}
+    assert {path.name for path in assets.iterdir()} == {*PARTS, FRAME, FRONT, "uPlot.LICENSE"}
 
 
 def test_no_script_and_no_style_stands_in_the_page_itself():
-    page = resources.files("node").joinpath("assets", FRONT).read_text("utf-8")
+    page = asset(FRONT).decode()
     assert not re.findall(r"<style|style=|<script(?![^>]*src=)|\son\w+=|https?://", page)
 
 

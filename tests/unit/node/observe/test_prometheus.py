@@ -170,10 +170,13 @@ async def test_a_trackers_figures():
     assert not [name for name, *_ in found if re.search("accuracy|loss|round|epsilon", name)]
 
 
-async def test_a_relays_figures_name_no_member():
+@pytest.mark.parametrize(
+    ("view", "families"), [(TRACKER, tracker_families), (VIEW, node_families)], ids=["tracker", "node"]
+)
+async def test_a_relays_figures_name_no_member(view, families):
     member = CarriedMember(key="ab" * 8, swarm="cd" * 8, carriers=2, carried_bytes=70)
     relay = RelayView((member,), 1, 1, 3, 70, 2, 512, {"to a member that is away": 4})
-    found, text = await figures(new_registry(), replace(TRACKER, relay=relay), tracker_families)
+    found, text = await figures(new_registry(), replace(view, relay=relay), families)
     assert found["murmuration_relay_members",] == 1
     assert found["murmuration_relay_swarms",] == 1
     assert found["murmuration_relay_rooms",] == 3

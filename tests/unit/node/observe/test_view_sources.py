@@ -4,22 +4,26 @@ from pathlib import Path
 
 import pytest
 
+from node.net.relay import streams as relayed
 from node.net.traffic import Counts
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
 from node.observe.view_sources import NodeViewSource, TrackerViewSource
-from node.observe.views import Swarm, Visitor
+from node.observe.views import Presence, Swarm, Visitor
+from node.relay.relaying import RelayView
 from node.runtime.shell import Shell
 from node.storage.nicknames import Nicknames
 from node.tracker.options import parse_arguments
 from protocol.actions import Due, Spend, Withheld
 from protocol.swarm.meeting.tracker import Tracker
+from protocol.wire.endpoints import of_key
 from protocol.wire.messages import Hello
 from protocol.wire.signing import parameters_hash
 from tests.parts import COUNTER, PARAMETERS, announce, base, endpoint, heard, members, ready, stranger
 
 KEYS = members(4)
 TRACKER = stranger()
+CARRIED = RelayView((), 0, 0, 0, 0, 0, 0, {})
 
 
 @pytest.fixture
@@ -86,6 +90,33 @@ async def test_a_peer_that_withholds_is_shown_with_its_name_and_for_how_long_it_
     assert (view.report_every, view.steps) == (None, None), "a page of updates has no steps"
     (peer,) = (each for each in view.peers if each.key is not None)
     assert (peer.name, peer.why) == ("ward b", "withholds: left out for 4 rounds")
+
+
+@pytest.mark.parametrize(
+    ("seen", "shown"),
+    [
+        (relayed.Presence("relay.example:443"), Presence("relay.example", None, "")),
+        (relayed.Presence(None, 7.0, "it broke"), Presence("", 1007.0, "it broke")),
+        (relayed.Presence(None), Presence("", None, "")),
+    ],
+)
+async def test_a_member_that_is_reached_by_its_key_is_shown_with_when_it_was_last_there(alone, seen, shown):
+    """The clock of a wall is 1,000 s ahead of that by which relays are watched."""
+    node, key = alone("none"), KEYS[1].public
+    object.__setattr__(node.peer.inspector.plan, "nicknames", Nicknames({key: "ward b"}))
+    node.peer._shell.clock._offset = 1000.0
+    node.peer._node._discovery.greet(of_key(key), 0.0)
+    source = NodeViewSource(
+        node.peer.inspector,
+        Journal(lambda: 0.0),
+        Rounds(node.folder / "h"),
+        there=lambda: {key: seen},
+        carried=lambda: CARRIED,
+    )
+    view = await source.view()
+    (peer,) = (each for each in view.peers if each.presence is not None)
+    assert (peer.name, peer.key, peer.presence) == ("ward b", key.hex()[:16], shown)
+    assert view.relay is CARRIED
 
 
 def test_where_the_token_is_kept_can_be_said():

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from node.invitation.inviting import Reception
-from node.invitation.kept import Inviting, Own
+from node.invitation.kept import Inviting
 from node.invitation.terminal import Terminal
 from node.start.inviter_window import Window, _may_close, _news_text, _show_codes, _until_closable
+from node.storage.swarm_file import Own
 from protocol.invitation.inviter import News, Seat
 from protocol.invitation.messages import Standing
 from protocol.invitation.words import key_words
@@ -54,7 +55,7 @@ async def closable(here: Reception, window: Window, terminal: Terminal) -> None:
     """Waits until the list may be closed."""
     serving = asyncio.create_task(asyncio.Event().wait())
     try:
-        await _until_closable(here, serving, window, terminal)
+        await _until_closable(here, serving, window, terminal, 3)
     finally:
         serving.cancel()
 
@@ -90,7 +91,7 @@ async def test_who_types_close_goes_on_without_the_others(capsys):
     window = Window(Terminal(yes=True))
     here = reception(window, B, C)
     await closable(here, window, Typing("", "close"))
-    assert await _may_close(here, INVITER, Terminal(yes=True))
+    assert await _may_close(INVITER, Terminal(yes=True), here.state)
     assert "3 are here, without Ward D:" in capsys.readouterr().out
 
 
@@ -104,7 +105,7 @@ async def test_too_few_for_a_sum_are_not_closed(capsys):
 
     await closable(here, window, Typing("close", happens=others_come))
     assert capsys.readouterr().out == "2 are here, and a sum takes 3: wait for the others\n"
-    assert await _may_close(here, INVITER, Terminal(yes=True))
+    assert await _may_close(INVITER, Terminal(yes=True), here.state)
     assert "All 4 are here:" in capsys.readouterr().out
 
 
@@ -114,4 +115,6 @@ async def test_an_error_of_the_serving_ends_the_window():
 
     window = Window(Terminal(yes=True))
     with pytest.raises(ValueError, match="the relay refuses"):
-        await _until_closable(reception(window), asyncio.create_task(failing()), window, Terminal(yes=True))
+        await _until_closable(
+            reception(window), asyncio.create_task(failing()), window, Terminal(yes=True), 3
+        )

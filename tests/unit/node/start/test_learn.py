@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from node.app.start_checks import allowed, check_others, nicknames
-from node.invitation.kept import Own
 from node.invitation.key import key_file, made_key
-from node.invitation.swarm_file import TASK, Swarm, write_swarm
 from node.start.learn import swarm_options
 from node.storage.key_file import write_key
+from node.storage.swarm_file import TASK, Own, Swarm, write_swarm
 from node.system.errors import ConfigError
 from protocol.wire.endpoints import of_key
 from tests.invitations import INVITER, JOINER, MEMBERS, OTHER, closed
@@ -43,7 +42,8 @@ def test_a_node_of_a_swarm_reaches_its_members_by_their_keys(folder):
     assert options.out == folder
     assert options.data == folder / "b.csv"
     assert options.wait_s == math.inf
-    assert options.swarm == closed(task=TEXT)
+    assert options.swarm.roster == closed(task=TEXT)
+    assert options.swarm_folder == folder
     assert options.roster == closed(task=TEXT).digest
 
 

@@ -26,7 +26,7 @@ TABLE = {
 
 
 def counts(by=BY, multiplier=4.0):
-    return PrivateCounts(COLUMNS, by, CountNoise(multiplier, 1, 1), 100_000, 3)
+    return PrivateCounts.of(COLUMNS, by, CountNoise(multiplier, 1, 1), 100_000, 3)
 
 
 def run(of):
@@ -66,7 +66,7 @@ def test_figures_are_near_the_true_ones_within_their_noise(by):
         assert age.missing[place] == pytest.approx((of & np.isnan(TABLE["age"])).sum(), abs=6 * std)
         assert ward.counts[0][place] == pytest.approx((of & (TABLE["ward"] == 0)).sum(), abs=6 * std)
         assert sum(level[place] for level in ward.counts[:2]) <= table.rows[place] + 1
-    assert dose.moments[0] is None, "its range is so wide that noise drowns its deviation"
+    assert dose.moments[0] is Hidden.NOISE, "its range is so wide that noise drowns its deviation"
     assert ward.counts[2][0] is Hidden.NOISE
     assert min(rows for *_, rows in age.bars) > 3 * found.privacy.cell_std
 
@@ -83,7 +83,9 @@ def test_little_data_or_much_noise_prints_nothing_and_breaks_nothing():
     found = run(counts(multiplier=40_000.0))
     assert all(one is Hidden.NOISE for one in found.table_one.rows)
     assert all(
-        one is None for column in found.table_one.columns[:2] for one in (*column.moments, *column.quartiles)
+        one is Hidden.NOISE
+        for column in found.table_one.columns[:2]
+        for one in (*column.moments, *column.quartiles)
     )
     assert found.table_one.columns[0].bars == ()
 

@@ -17,7 +17,7 @@ from node.relay.word_file import file_beside
 from node.storage.key_file import own_key
 from node.tracker.options import read_options
 from node.tracker.serve import allowed_keys, live
-from protocol.relay.admission import Admit, CarrierKind, Licences, sign_members
+from protocol.relay.admission import Admit, CarrierKind, Credentials, Licences, sign_members
 from protocol.relay.frames import FrameKind
 from protocol.relay.room_messages import Rooms
 from protocol.relay.switch import LIMITS
@@ -35,7 +35,7 @@ class Running:
 
     def admit(self):
         members = sign_members(A, SWARM, (A.public, B.public))
-        return Admit(CarrierKind.BULK, 1, members, Licences(self.key, self.word).give(A.public))
+        return Admit(CarrierKind.BULK, 1, Credentials(members, Licences(self.key, self.word).give(A.public)))
 
 
 def session():
@@ -96,8 +96,8 @@ async def test_the_word_that_it_made_opens_rooms_and_so_it_does_after_a_restart(
     for _ in range(2):
         async with tracker(tmp_path, "--relay") as relay, session() as client:
             ws = await dial(client, relay.url, "/v1/rooms")
-            await prove(ws, A)
-            assert isinstance(await Inviter(ws).ask(word=relay.word), Rooms)
+            inviter = Inviter(ws, await prove(ws, A), A.public)
+            assert isinstance(await inviter.ask(word=relay.word), Rooms)
             words.append(relay.word)
     assert words[0] == words[1]
     assert re.fullmatch("[0-9a-z]{4}-[0-9a-z]{4}", words[0])

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.invitation.messages import SECRET
-from protocol.invitation.roster import Member, check_roster, is_name, same_name, task_digest
-from protocol.relay.admission import Relay, check_members
+from protocol.invitation.roster import Member, check_roster, same_name, task_digest, vouch_for
+from protocol.relay.admission import Licences, Relay, admitted_keys, check_members
+from protocol.wire import signing
+from protocol.wire.fields import is_name
 from tests.invitations import INVITER, JOINER, MEMBERS, OTHER, RELAY, ROSTER, closed
 
 
@@ -82,3 +85,46 @@ def test_what_cannot_be_shown_is_no_name(name):
 )
 def test_names_that_people_would_confuse_are_one(names, twice):
     assert same_name(names) == twice
+
+
+LATE, LATER = (NodeKey(bytes([number]) * 32) for number in (5, 6))
+BY_MEMBER = vouch_for(JOINER, ROSTER, Member("Ward D", LATE.public))
+BY_LATE = vouch_for(LATE, ROSTER, Member("ward c", LATER.public))
+GROWN = ROSTER.with_word(BY_MEMBER).with_word(BY_LATE)
+
+
+def test_later_members_come_by_the_word_of_earlier_ones_and_leave_the_list_as_it_is():
+    check_roster(GROWN)
+    assert SECRET.read(SECRET.write(GROWN)) == GROWN
+    assert (GROWN.digest, GROWN.admission) == (ROSTER.digest, ROSTER.admission)
+    assert GROWN.keys == {key.public for key in (INVITER, JOINER, OTHER, LATE, LATER)}
+    sponsors = [GROWN.sponsor(key.public) for key in (OTHER, LATE, LATER)]
+    assert sponsors == [INVITER.public, JOINER.public, LATE.public]
+    licences = Licences(RELAY, "v8k2-qm4t")
+    shown = GROWN.credentials(Relay("relay.example:443", RELAY.public, licences.give(INVITER.public)))
+    assert admitted_keys(shown, LATER.public, licences) == GROWN.keys
+
+
+def test_who_has_the_name_of_an_earlier_member_takes_its_place():
+    assert [each.name for each in GROWN.everyone][-2:] == ["Ward D", "ward c"]
+    assert len(GROWN.everyone) == len(ROSTER.members) + 1
+    assert GROWN.named("Ward C").key == LATER.public
+    assert GROWN.named("Ward X") is None
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        (BY_LATE,),
+        (BY_LATE, BY_MEMBER),
+        (BY_MEMBER, BY_MEMBER),
+        (replace(BY_MEMBER, name="Ward E"),),
+        (replace(BY_MEMBER, key=LATER.public),),
+        (replace(BY_MEMBER, member=OTHER.public),),
+        (vouch_for(JOINER, closed(MEMBERS[:2]), Member("Ward D", LATE.public)),),
+        (signing.sign(replace(BY_MEMBER, admission=bytes(64)), JOINER),),
+    ],
+)
+def test_a_later_member_without_a_word_that_holds_is_refused(later):
+    with pytest.raises(RemoteProtocolError):
+        check_roster(replace(ROSTER, later=later))

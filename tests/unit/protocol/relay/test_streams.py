@@ -286,8 +286,42 @@ def test_after_a_break_each_stream_compares_with_its_far_end(end):
     assert end.machine.away(B).why is None
     end.machine.connect(BY, 2.0)
     assert end.machine.away(B) is None
-    assert end.machine.way(B) == BY
     assert end.kinds() == [AT, PROBE, DATA]
+
+
+def test_a_relay_that_brings_no_answer_is_left_for_another_one_by_which_the_far_end_answers():
+    """The streams of a pair move together; that of another member stays."""
+    end, far = (End(me, carriers=(BY, ALSO_BY)) for me in (A, B))
+    stream, second, other = end.open(B), end.open(B), end.open(C)
+    assert end.kinds() == [OPEN, OPEN, OPEN]
+    end.hear(CREDIT, other)
+    for at in (1.0, 3.0):
+        assert Ready(ALSO_BY) not in end.tick(at)
+        end.said()
+    actions = end.tick(7.0)
+    assert actions.count(Ready(ALSO_BY)) == 2
+    assert end.said(BY) == []
+    assert end.said(ALSO_BY) == [(OPEN, *stream, 0), (OPEN, *second, 0)]
+    theirs = far.accept(stream[1], peer=A)
+    far.hear(OPEN, theirs, carrier=ALSO_BY)
+    assert far.said(ALSO_BY) == [(CREDIT, *theirs, 0)]
+    far.hear(PROBE, theirs, 3, carrier=ALSO_BY)
+    assert far.said(ALSO_BY) == [(CREDIT, *theirs, 0), (AT, *theirs, 0)]
+
+
+def test_a_far_end_that_answers_by_no_relay_loses_its_stream_as_by_one():
+    end = End(carriers=(BY, ALSO_BY))
+    stream = end.accept(2)
+    write(end, stream, b"abcd")
+    end.said()
+    actions, moves = [], 0
+    while not any(isinstance(action, Ended) for action in actions):
+        actions = end.tick(end.machine.deadline)
+        moves += PROBE in end.kinds(ALSO_BY)
+        end.said(BY)
+    assert UNANSWERED_S <= end.now < UNANSWERED_S + 8.0
+    assert moves > 3
+    assert actions == [Ended(stream, "its far end does not answer"), Ready(BY)] or Ready(ALSO_BY) in actions
 
 
 def test_streams_move_to_another_relay_and_back():
@@ -305,7 +339,7 @@ def test_streams_move_to_another_relay_and_back():
     end.relay_says(FrameKind.AWAY)
     end.said(ALSO_BY)
     assert end.hear(PROBE, stream, 0, carrier=BY)  # it is there again, although the relay did not say so
-    assert end.machine.way(B) == BY
+    assert end.machine.seen(B) == BY
 
 
 @pytest.mark.parametrize(
@@ -412,3 +446,20 @@ def test_a_stream_that_waits_for_its_own_carrier_blames_nobody(end):
 
 def test_members_are_all_others(end):
     assert end.machine.members == {B, C}
+
+
+def test_who_is_no_longer_a_member_loses_its_streams_and_a_later_one_may_have_some(end):
+    stream = end.open(B)
+    with pytest.raises(NoStream, match="no member"):
+        end.open(STRANGER)
+    end.said()
+    end.relay_says(FrameKind.HERE, stream=7)
+    done = end.machine.change_members((A, C, STRANGER), 1.0)
+    assert Ended(stream, "it is no longer a member") in done
+    assert end.kinds() == [RESET]
+    assert end.machine.members == {C, STRANGER}
+    assert end.machine.seen(B) is end.machine.away(B) is None
+    end.hear(OPEN, (B, 2))
+    assert end.said() == [(RESET, B, 2, 0)]
+    end.open(STRANGER)
+    assert end.kinds() == [OPEN]

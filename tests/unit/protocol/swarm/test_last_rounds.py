@@ -8,6 +8,7 @@ import pytest
 from protocol.actions import Closed, Completed, Failed, Healed, Note, Notice, Reason, Serve
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.quorum.electorate import of_names
+from protocol.quorum.lineage import Line
 from protocol.swarm.last_rounds import AWAY_S, LINGER_S, Closing
 from protocol.swarm.meeting.discovery import NOBODY_LISTENS, Discovery
 from protocol.swarm.node import Node
@@ -25,6 +26,7 @@ from protocol.wire.messages import (
     PieceRequest,
     Ready,
 )
+from tests.lines import link
 from tests.parts import (
     COUNTER,
     NOW,
@@ -349,6 +351,9 @@ def test_a_follower_serves_the_base_that_it_fetched():
     request = signing.sign(PieceRequest(BETTER.digest, b"", 0, FIVE.public, ONE.public), FIVE)
 
     assert only(heard(one, request, NOW), Serve) == Serve(endpoint(FIVE), request)
+    gone = signing.sign(PieceRequest(base(1, 9).digest, b"", 0, FIVE.public, ONE.public, number=1), FIVE)
+    (shown,) = outbox(heard(one, gone, NOW), endpoint(FIVE))
+    assert shown.announce.base == BETTER, "who asks for a base that is not here sees the one that is"
 
 
 def test_a_member_that_fell_back_asks_those_that_offer_before_followers_for_the_certificate():
@@ -468,6 +473,14 @@ def test_who_waits_for_ever_stays_for_one_who_lacks_the_last_base_and_says_so_on
 def test_otherwise_it_lingers_no_longer_than_for_those_who_are_here(shown, changes):
     held = staying(announce(TWO, **shown), **changes)
     assert (held.look(NOW + LINGER_S), held.is_over(True, NOW + LINGER_S)) == ([], True)
+
+
+@pytest.mark.parametrize(("made_by", "stays"), [(KEYS[:3], True), (KEYS[1:4], False)])
+def test_who_took_the_last_base_from_others_leaves_it_to_them(made_by, stays):
+    held = staying()
+    held._state.line = Line(1, None, (link(made_by, base()),))
+    held.begin(0.0, NOW)
+    assert held.is_over(True, NOW + LINGER_S) is not stays
 
 
 def test_who_refuses_connections_is_gone():

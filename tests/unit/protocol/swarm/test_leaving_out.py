@@ -12,6 +12,7 @@ from protocol.actions import Completed, Due, Failed, Fault, Send, Spend, Strike,
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.relay.streams import NO_RELAY
 from protocol.swarm.meeting.coordinator_turns import MISSED
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
@@ -26,8 +27,8 @@ from protocol.wire.masked_messages import (
     Total,
 )
 from protocol.wire.messages import Accepted, Group, LeftOut, Ready, Stalled
-from tests.parts import endpoint, group_of, members
-from tests.wires import Wires
+from tests.parts import NOW, endpoint, group_of, members
+from tests.wires import Wires, node
 
 KEYS = members(5)
 REDUCERS = 0
@@ -126,6 +127,14 @@ def test_two_that_suspect_each_other_or_different_ones_block_nobody():
     wires.steps(LEAVE_OUT + 2)
     assert len(wires.ends(Completed)[-1][1].contributors) == 5, "all are back"
     assert not wires.errors
+
+
+@pytest.mark.parametrize(("why", "left"), [(NO_RELAY, ()), ("does not answer", (KEYS[1].public,))])
+def test_who_finds_no_relay_holds_the_session_before_against_nobody(why, left):
+    one = node(KEYS[0], leave_out=LEAVE_OUT)
+    one._suspicion.failed(Withheld(bytes(32), Due.VECTOR, (KEYS[1].public,)), 4, 0.0, NOW)
+    one.unreachable(endpoint(KEYS[2]), why, NOW)
+    assert one.picture().left_out == left
 
 
 @pytest.mark.parametrize("number", [0, 3])

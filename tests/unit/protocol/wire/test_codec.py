@@ -116,7 +116,7 @@ def test_a_payload_may_be_a_piece_and_its_carries_and_not_a_byte_more():
 
 
 OTHER_VERSIONS = (0, 1, 6, 8, True, 7.0, None, b"\x07", "7", [7])
-OTHER_KINDS = (-1, *range(28, 34), 43, 2**40, True, "3", None, [3])
+OTHER_KINDS = (-1, *range(28, 34), 44, 2**40, True, "3", None, [3])
 HEADERS = (*([version, 3, bytes(16)] for version in OTHER_VERSIONS), None, 1, b"", "text", [], [1])
 ACCEPTED = msgpack.packb([VERSION, 3, bytes(16)])
 BROKEN = {

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from node.net.relay.client import RelayClient, proxy_for
-from node.net.relay.streams import RelayedStreams
+from node.net.relay.streams import Presence, RelayedStreams
 from node.system.errors import UserError
 from node.system.streams import KERNEL
 from protocol.relay.admission import Refused, Welcome, write_admission
@@ -225,15 +225,15 @@ async def test_the_owner_reads_that_a_relay_is_lost_and_found():
     await relay.start()
     endpoint = f"127.0.0.1:{relay.address[1]}"
     async with connected(endpoint, warn=said.put_nowait) as streams:
-        assert streams.presence[OTHER.public].relay == endpoint
+        assert streams.why_away(OTHER.public) is None
+        assert streams.presence == {OTHER.public: Presence(None)}  # it was never seen
         await relay.stop()
         assert (await said.get()).startswith(f"no way to {endpoint}: ")
-        assert streams.presence[OTHER.public].relay is None
-        assert streams.presence[OTHER.public].why == "no relay can be reached from here"
+        assert streams.why_away(OTHER.public) == "no relay can be reached from here"
         await relay.start()
         while (line := await said.get()) != f"the relay {endpoint} is reached again":
             assert line.startswith(f"no way to {endpoint}: ")
-        assert streams.presence[OTHER.public].relay == endpoint
+        assert streams.why_away(OTHER.public) is None
     await relay.stop()
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import ClientSession
 
-from node.net.link import RELAYED_BULK_CONNECT_S, RELAYED_BULK_S
+from node.net.doors import RELAYED_OPEN_S
+from node.net.link import RELAYED_BULK_S
+from node.net.relay.streams import Presence
 from node.net.stream_connector import StreamConnector
+from node.net.versions import subprotocol
 from protocol.wire import masked_messages as masked
 from protocol.wire.endpoints import of_key
+from protocol.wire.limits import VERSION
 from tests.unit.node.links import ONE, OTHER, THIRD, bulk, small, until
 from tests.unit.node.net.relay.lines import swarm
 
@@ -36,8 +42,13 @@ async def test_small_messages_and_bulk_go_to_a_key_by_a_relay():
             assert member.lost.empty()
             assert not member.dropped
         assert there.presence_of(here).relay == there.lines[0].endpoint
+        await third.streams.close()
+        await until(lambda: here.presence_of(third).relay is None)
+        away = here.presence_of(third)
+        assert away == Presence(None, away.since, "it closed its connection to the relay")
+        assert 0 < away.since <= asyncio.get_running_loop().time()
         client = here.links[there.endpoint]._bulk_client
-        assert (client._timeout_s, client._connect_timeout_s) == (RELAYED_BULK_S, RELAYED_BULK_CONNECT_S)
+        assert (client._timeout_s, client._connect_timeout_s) == (RELAYED_BULK_S, RELAYED_OPEN_S)
 
 
 async def test_bulk_and_messages_outlive_cut_lines_and_a_relay_that_restarts():
@@ -65,6 +76,8 @@ async def test_bulk_and_messages_outlive_cut_lines_and_a_relay_that_restarts():
 
 async def test_the_second_relay_carries_on_when_the_first_is_gone():
     async with swarm(ONE, OTHER, relays=2) as ((first, _), (here, there)):
+        here.transport.send(there.endpoint, [small(0)])
+        assert await there.take(1) == [small(0)]
         await until(lambda: here.presence_of(there).relay == here.lines[0].endpoint)
         here.transport.send(there.endpoint, (bulk(number) for number in range(20)))
         got = await there.take(5)
@@ -83,9 +96,8 @@ async def test_a_member_that_is_away_is_no_refused_connection():
         endpoint, why = await here.lost.get()
         assert endpoint == there.endpoint
         assert why == "it is away: it has closed its connection to the relay"
-        away = here.presence_of(there)
-        assert (away.relay, away.why) == (None, "it closed its connection to the relay")
-        assert away.away_s > 0
+        assert here.streams.why_away(there.key.public) == "it closed its connection to the relay"
+        assert here.presence_of(there) == Presence(None)  # it was never seen
 
 
 async def test_nobody_without_a_place_on_the_list_is_dialled(caplog):
@@ -102,6 +114,11 @@ async def test_a_relay_brings_links_bulk_and_health_to_a_node_and_not_its_page()
             for path in ("/", "/metrics", "/v1/stream", "/healthz/"):
                 async with client.get(f"https://{there.endpoint}{path}", ssl=tls) as answer:
                     assert answer.status == 404
+            async with client.ws_connect(
+                f"https://{there.endpoint}/v1/link", ssl=tls, protocols=(subprotocol(VERSION),)
+            ):
+                rooms = there.transport._server.doors.counts
+                assert (rooms["relayed"], rooms["linking"]) == (1, 0)  # its proof may take as long as its TLS
         assert there.dropped["a relayed request for the page"] == 4
         async with ClientSession() as client:
             port = there.listener.getsockname()[1]

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from protocol.actions import Due, Fault, Strike, TakenIn, Withheld
+from protocol.relay.ways import SILENT_S
 from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM, Suspicion
 from tests.parts import NOW, members, settings
 
@@ -184,6 +185,14 @@ def test_a_session_that_has_a_result_after_all_takes_its_strike_back():
     one.healed(b"2" * 32, True, NOW)
     assert one.left_out == ()
     assert one.strikes(SILENT) == 1
+
+
+@pytest.mark.parametrize(("later_s", "left"), [(SILENT_S, ()), (SILENT_S + 1.0, (SILENT,))])
+def test_a_session_that_failed_as_this_node_was_cut_off_itself_takes_its_strike_back(later_s, left):
+    one = fails(suspicion(), SILENT)
+    one.cut_off(NOW + later_s)
+    one.cut_off(NOW + later_s)
+    assert (one.left_out, one.strikes(SILENT)) == (left, len(left))
 
 
 COST_S = 5.0

@@ -22,6 +22,7 @@ from protocol.wire import signing
 from protocol.wire.ids import LINEAGE
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import (
+    Announce,
     Base,
     BasePiece,
     Certificate,
@@ -524,7 +525,7 @@ def serving() -> CatchUp:
     return held
 
 
-def serve(request, accepts: bool = True) -> list:
+def serve(request, accepts: bool = True) -> Serve | Announce:
     return serving().serve(request, request.sender, lambda _: accepts)
 
 
@@ -562,7 +563,7 @@ def test_a_request_names_whom_it_asks_and_comes_on_a_link_of_its_sender():
 def test_members_of_a_session_are_served_its_certificate_and_sums(make):
     request = make(KEYS[1])
 
-    assert serve(request) == [Serve(endpoint(KEYS[1]), request)]
+    assert serve(request) == Serve(endpoint(KEYS[1]), request)
 
 
 @pytest.mark.parametrize("make", [certificate_request, piece_request])
@@ -576,10 +577,28 @@ def test_nobody_else_is(make):
         serve(make(KEYS[1]), accepts=False)
 
 
-def test_any_member_of_the_swarm_is_served_a_base():
-    request = piece_request(KEYS[3], of=b"", sid=BETTER.digest)
+@pytest.mark.parametrize("of", [b"", LINEAGE])
+def test_any_member_of_the_swarm_is_served_the_base_that_is_here_and_the_one_before(of):
+    held = serving()
+    held._state.previous = base(0, 9)
+    for number, there in enumerate((held._state.base, held._state.previous)):
+        request = piece_request(KEYS[3], of=of, sid=there.digest, number=number)
+        assert held.serve(request, request.sender, lambda _: True) == Serve(endpoint(KEYS[3]), request)
+    other = piece_request(KEYS[3], of=of, sid=BETTER.digest, number=2)
+    answer = held.serve(other, other.sender, lambda _: True)
+    assert (type(answer), answer.key) == (Announce, KEYS[3].public)
 
-    assert serve(request) == [Serve(endpoint(KEYS[3]), request)]
+
+@pytest.mark.parametrize(
+    ("later", "asked"), [(base(2, 9), []), (base(3, 9), [THREE]), (base(1, 0), [THREE]), (base(0, 9), [])]
+)
+def test_who_is_beyond_the_base_that_it_was_asked_for_is_asked_no_more(later, asked):
+    held = catch_up(two=BETTER, three=BETTER, four=BETTER)
+    assert [to for to, _ in requests(held.look(NOW))] == [TWO]
+    for key in (KEYS[2], KEYS[1]):
+        held.shows(announce(key, base=later), NOW)
+    held._members.learn(announce(KEYS[1], base=later, counter=COUNTER + 1), NOW, live=True)
+    assert [to for to, _ in requests(held.look(NOW))] == asked
 
 
 @pytest.mark.parametrize("request_", [certificate_request(KEYS[1]), piece_request(KEYS[1])])

@@ -6,9 +6,10 @@ import stat
 
 import pytest
 
-from node.invitation.kept import Own
-from node.invitation.swarm_file import SWARM, Swarm, read_swarm, swarm_text, write_swarm
+from node.storage.swarm_file import SWARM, Own, Swarm, read_swarm, swarm_text, write_swarm
 from node.system.errors import ConfigError
+from protocol.crypto.node_key import NodeKey
+from protocol.invitation.roster import Member, vouch_for
 from tests.invitations import INVITER, JOINER, OTHER, ROSTER
 
 OWN = Own('/data/"odd" name.csv', "decimal=comma", "own-person")
@@ -29,6 +30,18 @@ def test_who_is_removed_is_not_learned_with_until_taken_back(tmp_path):
     assert {*swarm.learned_with} == {INVITER.public, JOINER.public}
     assert swarm.roster == ROSTER
     assert {*swarm.again_with(OTHER.public).learned_with} == {INVITER.public, JOINER.public, OTHER.public}
+
+
+def test_later_members_are_kept_with_the_word_by_which_they_came(tmp_path):
+    late = NodeKey(bytes([5]) * 32)
+    swarm = Swarm(ROSTER, OWN).with_word(vouch_for(JOINER, ROSTER, Member("ward c", late.public)))
+    write_swarm(tmp_path, swarm)
+    assert read_swarm(tmp_path) == swarm
+    assert {*swarm.learned_with} == {INVITER.public, JOINER.public, late.public}
+    assert swarm.removed == {OTHER.public}
+    (tmp_path / SWARM).write_text(swarm_text(swarm).replace('name = "ward c"', 'name = "ward d"'))
+    with pytest.raises(ConfigError, match=r"swarm\.toml is damaged"):
+        read_swarm(tmp_path)
 
 
 @pytest.mark.parametrize(
