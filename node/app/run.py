@@ -372,7 +372,7 @@ def _settings(
                 section, learning.bound, options.task.privacy.honest, all_or_none=learning.job is not None
             ),
             offered=learning.offered,
-            words=None if learning.job is None else learning.job.words,
+            lengths=None if learning.job is None else learning.job.words,
         ),
         timeouts=Timeouts(
             group_s=section.group_timeout_s,

@@ -103,7 +103,7 @@ class Aggregation:
     masked: MaskedSettings | None
     offered: int | None = None
     """The length of the longest offer, and of its sum; None: that of a base."""
-    words: Callable[[int], int] | None = None
+    lengths: Callable[[int], int] | None = None
     """The length of offers on a base of a generation, and of their sum; None: all are as long.
 
     It is the same function at all members. Each offer is then made for one base.
@@ -116,7 +116,7 @@ class Aggregation:
 
     def summed(self, generation: int) -> int:
         """The length of offers on a base of this generation, and of their sum."""
-        return self.longest if self.words is None else self.words(generation)
+        return self.longest if self.lengths is None else self.lengths(generation)
 
     def tolerance(self, members: int) -> Tolerance | None:
         """What a group of this size tolerates if it sums with masks; None if it sums shares."""

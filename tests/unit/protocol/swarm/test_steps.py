@@ -47,7 +47,7 @@ def test_the_sum_on_each_base_may_have_a_length_of_its_own(count, run_steps):
     """The last member gets no result of the second sum, and fetches it."""
     keys = KEYS[:count]
     wires = Wires(
-        keys, **STEPS, run_steps=run_steps, offered=7, words=lambda generation: 7 - 2 * generation
+        keys, **STEPS, run_steps=run_steps, offered=7, lengths=lambda generation: 7 - 2 * generation
     ).open()
     late = endpoint(keys[-1])
     for kinds in ((), (Release, Sum, ResultCertificate), ()):
