@@ -144,6 +144,7 @@ def test_a_fit_has_these_bits_on_every_machine():
     counts = coded.curvature(np.ones(840))
     design = Design(BLOCKS, ORDERED, np.diagonal(counts)[:-1].astype(np.int64))
     slope = coded.slope((codes[0] > 4).astype(np.float64) - (codes[1] > 5))
-    fit = Fit.begin(design, 0.25).after(design, NewtonSums(counts / 4, slope, 1164.5, 840.0), False)
+    begun = replace(Fit.begin(design, 0.25), coefficients=np.arange(design.size) / 7)
+    fit = begun.after(design, NewtonSums(counts / 4, slope, 1164.5, 840.0), False)
     bits = np.concatenate([fit.coefficients, fit.lambdas, fit.errors]).tobytes()
-    assert hashlib.sha256(bits).hexdigest()[:16] == "2837a266d6a869ba"
+    assert hashlib.sha256(bits).hexdigest()[:16] == "6aff0343549ad898"
