@@ -50,8 +50,8 @@ def accept(late: BoxNode, *owners: BoxNode) -> None:
 
 def test_a_later_member_learns_with_all_once_all_owners_have_accepted_it(make_box) -> None:
     """Before that, the sums of the others go on without it, as often as it waits beside whom it may not."""
-    box = swarm(make_box, late=2)
-    first, sponsor, late, careful, last = box.nodes
+    box = swarm(make_box, late=3)
+    first, sponsor, careful, late, last = box.nodes
     box.invite(late, by=sponsor)
     late.start()
     others = (first, careful, last)

@@ -244,12 +244,16 @@ class Room:
 
     def _electors_first(self, ordered: Sequence[Key]) -> list[Key]:
         """These peers, electors first, so that a group that cannot hold all takes the electors."""
-        readys = [self.readys[key][0] for key in ordered]
-        electorate = self._electorate(tuple(readys))
+        electing = self._electing(ordered)
+        return sorted(ordered, key=lambda key: key not in electing)
+
+    def _electing(self, keys: Sequence[Key]) -> frozenset[Key]:
+        """The electors among these peers, if this coordinator knows whom they count as such."""
+        readys = [self.readys[key][0] for key in keys]
+        electorate = self._electorate(tuple(readys)) if readys else None
         if electorate is None:
-            return list(ordered)
-        order = sorted(readys, key=lambda ready: electorate.elector(ready.announce) is None)
-        return [ready.key for ready in order]
+            return frozenset()
+        return frozenset(ready.key for ready in readys if electorate.elector(ready.announce) is not None)
 
     def _name(self, readys: tuple[Ready, ...]) -> list[Action]:
         """Name the electors if this is a tracker's first group on a first base: its members, for good."""
@@ -370,22 +374,23 @@ class Room:
 
         With the most first. Among equals, who has waited for long enough comes last: for one group, if it
         would not leave out the other, too. Who waits already goes on; if the two were in one group since, it
-        is who has waited less; then, whom most name.
+        is who has waited less; then, whom most name; then, who is no elector: a newcomer before others.
         """
         wishing = [key for key in keys if key in self.apart]
         wishes = {(key, other) for key in wishing for other in self._wishes(key) if other in keys}
         pairs = Counter(key for pair in {frozenset(wish) for wish in wishes} for key in pair)
         named = Counter(other for _, other in wishes)
         mutual = {key for key, other in wishes if (other, key) in wishes}
+        electing = self._electing(keys) if wishes else frozenset()
         least = {
             key: min(self.aside[other] for way in wishes if key in way for other in way) for key in pairs
         }
 
-        def place(key: Key) -> tuple[int, bool, bool, int, int, Key]:
+        def place(key: Key) -> tuple[int, bool, bool, int, int, bool, Key]:
             waited = self.aside[key]
             has_waited = waited - least[key] >= (ASIDE if key in mutual else 1)
             goes_on = key in mutual and key in self.waiting
-            return -pairs[key], has_waited, not goes_on, waited, -named[key], key
+            return -pairs[key], has_waited, not goes_on, waited, -named[key], key in electing, key
 
         return sorted(pairs, key=place)
 

@@ -822,6 +822,13 @@ def test_of_two_that_leave_out_each_other_always_the_same_waits_for_a_long_time_
     assert asides((1, 3), (3, 1), groups=3 * ASIDE + 1) == [1] * ASIDE + [3] * 2 * ASIDE + [1]
 
 
+def test_of_an_elector_and_a_newcomer_that_leave_out_each_other_the_newcomer_waits_first():
+    electors = of_keys(public(0, 1, 2, 4))
+    held = at_odds((1, 3), (3, 1), electors=electors.digest)
+    held.learn(SWARM, electors)
+    assert grouped(held, NOW + 4) == [public(0, 1, 2, 4)]
+
+
 def test_of_two_that_were_in_one_group_since_the_one_waits_that_has_waited_less():
     """They are at odds again: perhaps it failed, as one of them withholds from the other alone."""
     assert asides((1, 3), (3, 1), groups=5, at_peace={1, 3}) == [1, None, 3, None, 1]
