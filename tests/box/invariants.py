@@ -6,6 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
+from math import isinf
 
 from mechanisms.accounting.ledger import event_from_text
 from node.runtime.contributions.steps import Steps
@@ -19,7 +20,8 @@ from protocol.wire.messages import ChargeCount, Charged, Message, Sum
 from tests.box.box import Box, BoxNode, Watcher
 
 Sids = frozenset[bytes]
-LAST = frozenset({Reason.SWARM_FINISHED, Reason.ALL_SPENT})
+FREE = frozenset({Reason.SWARM_FINISHED, Reason.ALL_SPENT, Reason.BUDGET_SPENT, Reason.OUTDATED})
+"""Why a round ends without an offer that nobody failed to take."""
 
 
 class OneChain(Watcher):
@@ -211,7 +213,7 @@ class NoRoundSpent(Watcher):
     """Where nodes wait for ever, who cannot reach a quorum spends no round.
 
     A round that ends without a result was spent by an offer that had left: its session had a quorum. And no
-    sum is made without one. The end of the others' run ends a round, too: it is the last one.
+    sum is made without one.
     """
 
     def __init__(self) -> None:
@@ -225,14 +227,16 @@ class NoRoundSpent(Watcher):
 
     def look(self, box: Box) -> None:
         for node in box.honest:
-            known, before = self._seen.get(node.number, (0, 0))
-            charged, records = self._charged.get(node.number, 0), node.records
-            for record in records[known:]:
-                if record.reason is not None and record.reason not in LAST and charged <= before:
-                    box.broken(f"node {node.number} spent a round that offered nothing: {record.reason}")
-            if node.engine is not None and not node.engine.inspector.state.base.is_strong:
+            if node.engine is None or node.prepared is None or not isinf(node.prepared.options.wait_s):
+                continue
+            if not node.engine.inspector.state.base.is_strong:
                 box.broken(f"node {node.number} has a base that no quorum made")
-            if len(records) > known:
+            seen, before = self._seen.get(node.number, (0, 0))
+            charged, records = self._charged.get(node.number, 0), node.records
+            for record in records[seen:]:
+                if record.reason is not None and record.reason not in FREE and charged <= before:
+                    box.broken(f"node {node.number} spent a round that offered nothing: {record.reason}")
+            if len(records) > seen:
                 self._seen[node.number] = len(records), charged
 
 
@@ -252,7 +256,8 @@ def sids(connection: sqlite3.Connection, table: str) -> Sids:
 
 def all_rules() -> list[Watcher]:
     """Returns a new watcher for each rule."""
-    return [OneChain(), NothingTwice(), ChargedFirst(), CountedFirst(), VotesKept(), EndsInWords()]
+    each = (OneChain, NothingTwice, ChargedFirst, CountedFirst, VotesKept, NoRoundSpent, EndsInWords)
+    return [rule() for rule in each]
 
 
 def nothing_left(box: Box) -> None:

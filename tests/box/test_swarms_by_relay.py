@@ -31,9 +31,9 @@ def soak(*values: object) -> Any:
     return pytest.param(*values, marks=pytest.mark.soak)
 
 
-def swarm(make_box: MakeBox, count: int, relays: int = 1) -> Box:
+def swarm(make_box: MakeBox, count: int, relays: int = 1, *overrides: str) -> Box:
     """Starts relays and nodes; returns when each was in two sums."""
-    box = make_box(count, 1000)
+    box = make_box(count, 1000, *overrides)
     box.network.slowest_s = 0.25
     box.with_relays(relays)
     box.start_all()
@@ -161,6 +161,22 @@ def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
     since = others[0].records[known:]
     assert since
     assert all(record.reason is None and record.participants == 4 for record in since)
+    box.network.heal()
+    until_all_meet(box)
+
+
+def test_three_of_five_that_are_no_quorum_of_who_made_the_last_model_make_none(make_box) -> None:
+    """A weak one would cost each of them a round and a charge; they wait instead (tests.box.invariants)."""
+    box = swarm(make_box, 5, 1, "aggregation.group_timeout_s=10")
+    relay, (one, two, _, four, five) = box.relays[0].number, (node.number for node in box.nodes)
+    for away in (four, five):
+        box.network.cut(away, relay)
+    box.run(lambda: any(record.participants == 3 for record in box.nodes[2].records))
+    for away in (one, two):
+        box.network.cut(away, relay)
+    box.network.mend(frozenset((back, relay)) for back in (four, five))
+    box.run_for(UNDER_WAY_S)
+    assert {node.engine.agreed[0].members for node in box.nodes[2:]} == {3}
     box.network.heal()
     until_all_meet(box)
 

@@ -139,6 +139,8 @@ async def test_all_join_and_have_one_list_and_what_a_start_needs(scene):
     assert await asyncio.gather(*joiners) == [roster, roster]
     await scene.serving
     assert {s.standing for s in scene.reception.state.seats} == {Standing.CONFIRMED}
+    with pytest.raises(Shut, match="it is over, used or mistyped"):
+        await scene.join(7, C, code=scene.code(0))
     for name, data in (("a", "a.csv"), ("0", "0.csv"), ("1", "1.csv")):
         swarm = read_swarm(scene.folder / name)
         assert (swarm.roster, swarm.own) == (roster, Own(data))
