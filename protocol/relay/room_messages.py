@@ -2,9 +2,9 @@
 
 The inviter's websocket is /v1/rooms; protocol.wire.handshake comes first, under the labels of a relay:
 
-    inviter  WordShare   CPace by the relay's word; not with a licence                     ──▶  relay
+    inviter  WordShare   CPace by the relay's word; with nothing else to show              ──▶  relay
              WordShare   CPace                                                             ◀──
-             OpenRooms   its proof, a licence or credentials; rooms to keep; how many new  ──▶
+             OpenRooms   its proof, a licence or credentials; rooms to keep; how many new   ──▶
              Rooms       the licence, the digits of all rooms asked for, the relay's proof ◀──
           or Refused     why                                                               ◀──
              Knocked     a joiner came in; `visit` numbers the joiners of a room           ◀──
@@ -89,8 +89,8 @@ class WordShare:
 class OpenRooms:
     """The inviter asks for rooms: `keep` are those it has had, `more` is how many new ones it wants.
 
-    It proves the relay's word, or shows the licence that it once got for the word; or, as a member of a
-    swarm by this relay, its credentials. The others are empty.
+    It proves the relay's word, or shows the licence that it once got for the word; or, as a member of a swarm
+    by this relay, its credentials. The others are empty.
     """
 
     proof: Annotated[bytes, Octets(0, TAG_BYTES)]
