@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from node.invitation.rooms import Shut
+from protocol.crypto.cpace import Run
 from protocol.crypto.node_key import NodeKey
 from protocol.relay.admission import Licences, Relay
 from protocol.relay.room_messages import (
     Barred,
     OpenRooms,
     Rooms,
+    WordShare,
     read_to_inviter,
     read_to_joiner,
     write_room_message,
 )
 from protocol.relay.rooms import Hang, Lobby, Output, Tell
+from protocol.relay.word import INVITER, word_run
+from protocol.wire.ids import Key
 
 KEY = NodeKey(b"relay" + bytes(27))
 ENDPOINT, WORD = "relay.example:443", "v8k2-qm4t"
+
+
+def word_share(word: str, relay: Key, inviter: Key) -> tuple[Run, WordShare]:
+    """How an inviter begins to prove a word."""
+    run = word_run(INVITER, word, bytes(16), relay, inviter, os.urandom(32))
+    return run, WordShare(bytes(16), run.share)
 
 
 class Link:
@@ -91,7 +103,8 @@ class MemoryRelay:
         for room, key in taken.items():
             link = InvitersEnd(self)
             self.lobby.meet_inviter(link, key.public, "10.0.0.2")
-            asked = write_room_message(OpenRooms(WORD, b"", (room,), 0))
+            licence = Licences(KEY, WORD).give(key.public)
+            asked = write_room_message(OpenRooms(b"", licence, (room,), 0))
             self.do(self.lobby.hear_inviter(link, asked, self.random(), 0.0))
 
     def cut_joiners(self) -> None:
@@ -114,6 +127,10 @@ class MemoryRelay:
         link = InvitersEnd(self)
         self.inviters.add(link)
         self.lobby.meet_inviter(link, key.public, "10.0.0.1")
+        if not (asked.licence or asked.credentials):
+            exchange, share = word_share(WORD, KEY.public, key.public)
+            await link.say(share)
+            asked = replace(asked, proof=exchange.finish((await link.hear()).point).own)
         await link.say(asked)
         answer = await link.hear()
         assert isinstance(answer, Rooms)

@@ -35,6 +35,7 @@ from protocol.relay.room_messages import (
 from protocol.relay.switch import LIMITS
 from protocol.wire import handshake
 from tests.patience import ENOUGH_S
+from tests.relay_rooms import word_share
 
 WORD = "v8k2-qm4t"
 RELAY_KEY = NodeKey(bytes([100]) * 32)
@@ -139,8 +140,8 @@ async def enter(client, relay, key, **how):
 class Inviter:
     """The websocket of an inviter."""
 
-    def __init__(self, ws):
-        self.ws = ws
+    def __init__(self, ws, relay, key):
+        self.ws, self.relay, self.key = ws, relay, key
 
     async def say(self, message):
         await self.ws.send_bytes(write_room_message(message))
@@ -149,7 +150,12 @@ class Inviter:
         return read_to_inviter(await self.ws.receive_bytes())
 
     async def ask(self, more=1, keep=(), word=WORD, licence=b""):
-        await self.say(OpenRooms(word, licence, keep, more))
+        proof = b""
+        if not licence:
+            exchange, share = word_share(word, self.relay, self.key)
+            await self.say(share)
+            proof = exchange.finish((await self.hear()).point).own
+        await self.say(OpenRooms(proof, licence, keep, more))
         return await self.hear()
 
 
@@ -157,7 +163,7 @@ async def invite(client, relay, key=KEYS[0]):
     """Returns an inviter that has proved its key, and asked for nothing yet."""
     ws = await dial(client, relay.url, "/v1/rooms")
     assert await prove(ws, key) == relay.key.public
-    return Inviter(ws)
+    return Inviter(ws, relay.key.public, key.public)
 
 
 async def knock(client, relay, digits):

@@ -70,6 +70,13 @@ def join_line(folder: Folder, form: Form) -> CommandLine:
     return CommandLine("join", words, switches, room=code.room)
 
 
+def later_line(folder: Folder, form: Form) -> CommandLine:
+    """Invites one more to a swarm that learns already. Raises ConfigError."""
+    run = folder.inside(form.text("run"), "run")
+    words = [path_word(run), plain_word(form.text("name"), "the name")]
+    return CommandLine("invite", words, folder=str(run))
+
+
 def start_line(folder: Folder, form: Form) -> CommandLine:
     """Goes on with a swarm where its folder stands. Raises ConfigError."""
     run = folder.inside(form.text("run"), "run")
@@ -86,6 +93,7 @@ def members_line(folder: Folder, form: Form) -> CommandLine:
 
 LINES: Mapping[str, Callable[[Folder, Form], CommandLine]] = {
     "invite": invite_line,
+    "later": later_line,
     "join": join_line,
     "start": start_line,
     "members": members_line,

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from node.invitation.inviting import code_of
-from node.invitation.kept import INVITING, JOINING, Inviting, joins_below, kept_inviting, kept_joining
+from node.invitation.kept import INVITING, JOINING, LATER, Inviting, joins_below, kept_inviting, kept_joining
 from node.invitation.key import key_file
 from node.observe.views import NodeView
 from node.storage.key_file import read_key
 from node.storage.plain import plain
-from node.storage.swarm_file import SWARM, Swarm, read_swarm
+from node.storage.swarm_file import SWARM, read_swarm
+from node.storage.vouches import newcomers
 from protocol.invitation.inviter import Seat
 from protocol.invitation.messages import Standing
+from protocol.invitation.roster import Member
 from protocol.invitation.words import key_words
 from protocol.wire.ids import Key
 
@@ -48,14 +50,15 @@ def membership_view(path: Path, view: NodeView | None, now_s: float) -> dict[str
     key = read_key(key_file(path))
     own = None if key is None else key.public
     standing = standing_of(path)
-    inviting = kept_inviting(path) if standing == "invites" else None
+    inviting = kept_inviting({"invites": path, "closed": path / LATER}.get(standing, path))
+    inviting = inviting if inviting is not None and not inviting.roster else None
     joining = kept_joining(path) if standing == "joins" else None
     return {
         "standing": standing,
         "words": "" if own is None else key_words(own),
         "seats": [] if inviting is None else [_seat(inviting, seat, now_s) for seat in inviting.seats],
         "waits": joining is not None and joining.place.standing is not Standing.OUTSIDE,
-        "members": _members(read_swarm(path), own, view) if standing == "closed" else [],
+        "members": _members(path, own, view) if standing == "closed" else [],
     }
 
 
@@ -73,10 +76,13 @@ def _seat(state: Inviting, seat: Seat, now_s: float) -> dict[str, object]:
     }
 
 
-def _members(swarm: Swarm, own: Key | None, view: NodeView | None) -> Sequence[dict[str, object]]:
+def _members(path: Path, own: Key | None, view: NodeView | None) -> Sequence[dict[str, object]]:
+    swarm = read_swarm(path)
+    vouched = {each.key: swarm.names[each.member] for each in newcomers(path, swarm)}
+    waiting = [Member(each.name, each.key) for each in newcomers(path, swarm)]
     contacts = {} if view is None else {peer.key: peer for peer in view.peers}
     found = []
-    for member in sorted(swarm.roster.members, key=lambda each: each.name):
+    for member in sorted((*swarm.roster.everyone, *waiting), key=lambda each: each.name):
         peer = contacts.get(member.key.hex()[:_DIGITS])
         found.append(
             {
@@ -84,7 +90,8 @@ def _members(swarm: Swarm, own: Key | None, view: NodeView | None) -> Sequence[d
                 "words": key_words(member.key),
                 "is_own": member.key == own,
                 "invited": member.key == swarm.roster.inviter,
-                "removed": member.key not in swarm.learned_with,
+                "removed": member.key in swarm.removed,
+                "vouched_by": vouched.get(member.key, ""),
                 "contact": "" if peer is None else peer.contact,
                 "presence": None if peer is None else plain(peer.presence),
                 "why": "" if peer is None else peer.why,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -133,6 +133,8 @@ class Reception:
                     lost = self._note_lost(digits)
                     while not lost and not self.is_over:
                         await self._turn(rooms, await rooms.hear())
+                    if self.is_over:
+                        await self._leave(rooms)
                 await self._renew(lost, dial)
             except ConnectionError as error:
                 self._watcher.trouble(str(error))
@@ -141,6 +143,12 @@ class Reception:
                 self._hosts.clear()
             if not self.is_over:
                 await pause(pauses.take())
+
+    async def _leave(self, rooms: InvitersRooms) -> None:
+        """Gives the rooms back, so that whoever comes with a used code hears that it is over."""
+        with suppress(ConnectionError):
+            for seat in self.state.seats:
+                await rooms.say(CloseRoom(seat.room))
 
     async def close_list(self) -> Roster:
         """Closes the list of those who are here: signs it, keeps it, sends it to all. Raises ConfigError."""

@@ -26,6 +26,8 @@ from protocol.wire.fields import Most, Name, Octets, Text
 from protocol.wire.limits import MAX_MEMBERS
 
 INVITING, JOINING = "invite.state", "join.state"
+LATER = "later"
+"""The folder, in that of a run, of an invitation to later members."""
 _MOST_BYTES = 2 * MAX_MESSAGE_BYTES + 96 * 1024
 
 
@@ -55,7 +57,7 @@ class Inviting:
     def asking(self, keep: tuple[str, ...], more: int) -> OpenRooms:
         """What is asked of that relay: by its licence, or, for later members, as a member of the swarm."""
         shown = tuple(roster.credentials(self.relay) for roster in self.so_far)
-        return OpenRooms("", b"" if shown else self.relay.licence, keep, more, shown)
+        return OpenRooms(b"", b"" if shown else self.relay.licence, keep, more, shown)
 
     def others(self, seat: Seat) -> tuple[str, ...]:
         """The names of all but the inviter and the owner of a seat."""

@@ -1,6 +1,7 @@
 """The rooms of a relay, as an inviter and a joiner use them: a websocket each, outgoing only.
 
-The inviter knows the relay by its key, which the relay proves. A joiner needs no such proof: what it says is
+The inviter knows the relay by its key, which the relay proves; the first time, by its word, which both prove
+to know. A joiner needs no such proof: what it says is
 for the inviter alone, and whoever stands in between learns no more than the relay may.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
@@ -17,6 +19,7 @@ from node.net.relay.client import NoWay, RelayClient, next_message, prove
 from node.system.errors import UserError
 from node.system.streams import KERNEL
 from node.system.system import SYSTEM, System
+from protocol.crypto.cpace import SCALAR_BYTES, Agreed
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Refused, Relay
@@ -28,10 +31,12 @@ from protocol.relay.room_messages import (
     OpenRooms,
     Rooms,
     ToInviter,
+    WordShare,
     read_to_inviter,
     read_to_joiner,
     write_room_message,
 )
+from protocol.relay.word import INVITER, NONCE_BYTES, word_run
 from protocol.wire.ids import Key
 
 _ANSWER_S = 30.0
@@ -50,7 +55,7 @@ class Shut(UserError):
 _BARS = {
     Bar.NO_ROOM: "nobody waits for this code: it is over, used or mistyped; ask for a new one",
     Bar.NOBODY: "the inviter is not there now: keep this running, or ask the inviter to open the window",
-    Bar.TAKEN: "somebody is in the room of this code now",
+    Bar.TAKEN: "somebody is in the room of this code now (if that is not you, tell the inviter)",
     Bar.TOO_OFTEN: "too many came to the room of this code, or from this network, in the last minute",
 }
 
@@ -142,24 +147,31 @@ async def entered(relay: str, room: str) -> AsyncIterator[JoinersRoom]:
 
 @asynccontextmanager
 async def opened_rooms(
-    relay: str, pinned: Key | None, key: NodeKey, asked: OpenRooms, system: System = SYSTEM
+    relay: str, knows: Key | str, key: NodeKey, asked: OpenRooms, system: System = SYSTEM
 ) -> AsyncIterator[tuple[InvitersRooms, Relay, tuple[str, ...]]]:
     """Opens or resumes an inviter's rooms; yields them, the relay and its licence, and the rooms' digits.
 
-    `pinned`: the key that the relay must have; None: it is met for the first time. Raises UserError if it has
-    another key or refuses, ConnectionError if there is no way to it.
+    `knows`: the key that the relay must have; its word if it is met for the first time. Raises UserError if
+    it has another key, does not know its word, or refuses; ConnectionError if there is no way to it.
     """
     async with _websocket(relay, "/v1/rooms") as ws:
         try:
             async with asyncio.timeout(_ANSWER_S):
                 shown = await prove(ws, key, system.entropy)
-                _check_key(relay, shown, pinned)
+                agreed = None
+                if isinstance(knows, str):
+                    agreed = await _exchange(ws, knows, shown, key, system)
+                    asked = replace(asked, proof=agreed.own)
+                else:
+                    _check_key(relay, shown, knows)
                 await ws.send_bytes(write_room_message(asked))
                 answer = read_to_inviter(await next_message(ws))
         except (OSError, RemoteProtocolError) as error:
             raise _silent(relay, error) from error
         match answer:
-            case Rooms(licence, digits):
+            case Rooms(licence, digits, proof):
+                if agreed is not None and not agreed.is_proved(proof):
+                    raise _stranger(relay)
                 async with _reading(_Rooms(ws)) as rooms:
                     yield rooms, Relay(relay, shown, licence), digits
             case Refused(why, is_final) if is_final:
@@ -170,13 +182,34 @@ async def opened_rooms(
                 raise ConnectionError(f"no relay answers at {relay}: it says {type(answer).__name__}")
 
 
+async def _exchange(
+    ws: ClientWebSocketResponse, word: str, relay: Key, key: NodeKey, system: System
+) -> Agreed:
+    """Runs CPace by the relay's word."""
+    nonce, scalar = system.entropy(NONCE_BYTES), system.entropy(SCALAR_BYTES)
+    run = word_run(INVITER, word, nonce, relay, key.public, scalar)
+    await ws.send_bytes(write_room_message(WordShare(nonce, run.share)))
+    answer = read_to_inviter(await next_message(ws))
+    if not isinstance(answer, WordShare):
+        raise RemoteProtocolError(f"it says {type(answer).__name__}")
+    return run.finish(answer.point)
+
+
+def _stranger(relay: str) -> UserError:
+    return UserError(
+        f"{relay} does not know the word of the relay: another machine answers there, which learned nothing "
+        "of the word; ask who runs the relay",
+        status=2,
+    )
+
+
 def _silent(relay: str, error: Exception) -> ConnectionError:
     return ConnectionError(f"no relay answers at {relay}: {str(error) or 'no answer in time'}")
 
 
-def _check_key(relay: str, shown: Key, pinned: Key | None) -> None:
-    """Raises UserError if the relay shows another key than it must have."""
-    if pinned is not None and shown != pinned:
+def _check_key(relay: str, shown: Key, pinned: Key) -> None:
+    """Raises UserError if the relay has another key than it must have."""
+    if shown != pinned:
         raise UserError(
             f"the relay {relay} holds the key {shown.hex()[:16]}..., not {pinned.hex()[:16]}...: another "
             "machine answers there; ask who runs it",

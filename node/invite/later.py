@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from node.invitation.inviting import Reception, new_seats
-from node.invitation.kept import Inviting, keep_inviting, kept_inviting
+from node.invitation.kept import LATER, Inviting, keep_inviting, kept_inviting
 from node.invitation.key import own_key
 from node.invitation.rooms import opened_rooms
 from node.invitation.terminal import Terminal
@@ -29,8 +29,6 @@ from protocol.invitation.roster import Member, same_name
 from protocol.relay.admission import Relay
 from protocol.relay.room_messages import OpenRooms
 from protocol.wire.limits import MAX_MEMBERS
-
-LATER = "later"
 
 
 def invite_later(folder: Path, names: tuple[str, ...], terminal: Terminal) -> int:
@@ -92,7 +90,7 @@ async def _rooms(swarm: Swarm, key: NodeKey, count: int) -> tuple[tuple[Relay, .
     """The relays, first the one that answers, and rooms there. Raises UserError."""
     relays, missing = swarm.roster.relays, list[str]()
     for relay in relays:
-        asked = OpenRooms("", b"", (), count, (swarm.roster.credentials(relay),))
+        asked = OpenRooms(b"", b"", (), count, (swarm.roster.credentials(relay),))
         try:
             async with opened_rooms(relay.endpoint, relay.key, key, asked) as (_, _, rooms):
                 return (relay, *(each for each in relays if each != relay)), rooms

@@ -116,7 +116,7 @@ async def licensed(
     missing: list[str] = []
     for named in relays:
         try:
-            async with dial(named, OpenRooms(named.word, b"", (), 0 if found else count)) as (_, relay, new):
+            async with dial(named, OpenRooms(b"", b"", (), 0 if found else count)) as (_, relay, new):
                 found.append(relay)
                 rooms = rooms or new
         except ConnectionError as error:
@@ -129,4 +129,4 @@ async def licensed(
 
 
 def _dial(key: NodeKey, named: RelayWord, asked: OpenRooms) -> Served:
-    return opened_rooms(named.endpoint, None, key, asked)
+    return opened_rooms(named.endpoint, named.word, key, asked)

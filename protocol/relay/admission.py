@@ -143,6 +143,7 @@ class Licences:
         self._relay = relay
         # A signature that is never shown: whoever has a licence cannot try words against it.
         self._term = hashlib.sha256(relay.sign(_WORD, word.encode())).digest()
+        self.relay = relay.public
 
     def give(self, inviter: Key) -> bytes:
         """The licence by which this relay carries for all swarms of an inviter."""

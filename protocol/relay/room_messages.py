@@ -2,8 +2,10 @@
 
 The inviter's websocket is /v1/rooms; protocol.wire.handshake comes first, under the labels of a relay:
 
-    inviter  OpenRooms   the word, a licence or credentials; rooms to keep; how many new   ──▶  relay
-             Rooms       the licence, the digits of all rooms that were asked for          ◀──
+    inviter  WordShare   CPace by the relay's word; not with a licence                     ──▶  relay
+             WordShare   CPace                                                             ◀──
+             OpenRooms   its proof, a licence or credentials; rooms to keep; how many new  ──▶
+             Rooms       the licence, the digits of all rooms asked for, the relay's proof ◀──
           or Refused     why                                                               ◀──
              Knocked     a joiner came in; `visit` numbers the joiners of a room           ◀──
              Said        one message of the joiner                                         ◀──
@@ -27,11 +29,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated, Any
 
+from protocol.crypto.cpace import POINT_BYTES, TAG_BYTES
 from protocol.crypto.node_key import SIGNATURE_BYTES
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Credentials, Refused
 from protocol.wire.dialect import Dialect
-from protocol.wire.fields import Most, Octets, Signature, Text, Whole
+from protocol.wire.fields import Most, Nonce, Octets, Signature, Whole
 
 DIGITS = 5
 ALL_DIGITS = 10**DIGITS
@@ -43,7 +46,6 @@ MAX_SAID_BYTES = 1024 * 1024 + 64 * 1024
 MAX_JOINER_BYTES = 64 * 1024
 """One message of a joiner."""
 MAX_ROOM_MESSAGE_BYTES = MAX_SAID_BYTES + 1024
-MAX_WORD_CHARS = 32
 _ALL_VISITS = 2**53
 
 
@@ -76,14 +78,22 @@ Visit = Annotated[int, Whole(0, _ALL_VISITS)]
 
 
 @dataclass(frozen=True)
+class WordShare:
+    """A share of CPace by the relay's word (protocol.relay.word). `nonce`: the inviter's, in both."""
+
+    nonce: Nonce
+    point: Annotated[bytes, Octets(POINT_BYTES, POINT_BYTES)]
+
+
+@dataclass(frozen=True)
 class OpenRooms:
     """The inviter asks for rooms: `keep` are those it has had, `more` is how many new ones it wants.
 
-    It shows the relay's word, or the licence that it once got for the word; or, as a member of a swarm by
-    this relay, its credentials. The others are empty.
+    It proves the relay's word, or shows the licence that it once got for the word; or, as a member of a
+    swarm by this relay, its credentials. The others are empty.
     """
 
-    word: Annotated[str, Text(MAX_WORD_CHARS)]
+    proof: Annotated[bytes, Octets(0, TAG_BYTES)]
     licence: Annotated[bytes, Octets(0, SIGNATURE_BYTES)]
     keep: Annotated[tuple[Digits, ...], Most(MAX_ROOMS)]
     more: Annotated[int, Whole(0, MAX_ROOMS)]
@@ -94,11 +104,13 @@ class OpenRooms:
 class Rooms:
     """The rooms that were asked for: of those to keep what is still to be had, then the new ones.
 
-    `licence`: whoever showed the word may invite by it from now on; a member gets the one that it showed.
+    `licence`: whoever proved the word may invite by it from now on; a member gets the one that it showed.
+    `proof`: that the relay knows its word, for who proved it; else empty.
     """
 
     licence: Signature
     digits: Annotated[tuple[Digits, ...], Most(2 * MAX_ROOMS)]
+    proof: Annotated[bytes, Octets(0, TAG_BYTES)] = b""
 
 
 @dataclass(frozen=True)
@@ -161,14 +173,14 @@ class Barred:
     bar: Bar
 
 
-FromInviter = OpenRooms | Said | Proved | Dismiss | CloseRoom
-ToInviter = Rooms | Refused | Knocked | Said | Left
+FromInviter = WordShare | OpenRooms | Said | Proved | Dismiss | CloseRoom
+ToInviter = WordShare | Rooms | Refused | Knocked | Said | Left
 ToJoiner = Entered | Barred
 
 _TALK: Dialect[FromInviter | ToInviter | ToJoiner] = Dialect(
     "the talk about rooms",
     1,
-    (OpenRooms, Rooms, Refused, Knocked, Said, Left, Proved, Dismiss, CloseRoom, Entered, Barred),
+    (OpenRooms, Rooms, Refused, Knocked, Said, Left, Proved, Dismiss, CloseRoom, Entered, Barred, WordShare),
     MAX_ROOM_MESSAGE_BYTES,
 )
 write_room_message = _TALK.write

@@ -1,7 +1,7 @@
 """The rooms of a relay: where a joiner meets the inviter whose code it has. The relay reads nothing of it.
 
-An inviter shows the relay's word, or the licence that it once got for it, and opens rooms. So does a member
-of a swarm by this relay: its rooms count as those of whoever has the swarm's licence. Whoever names a
+An inviter proves the relay's word, or shows the licence that it once got for it, and opens rooms. So does a
+member of a swarm by this relay: its rooms count as those of whoever has the swarm's licence. Whoever names a
 room's digits is let in while the inviter is connected, one joiner at a time; then each message of the one end
 goes to the other. A joiner must prove within a minute, to the inviter, that it knows the code. So the relay
 limits how fast anybody can find rooms and try codes, and the inviter's machine counts the tries.
@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from protocol.crypto.cpace import SCALAR_BYTES, Agreed
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Licences, Refused, admitted_keys
 from protocol.relay.buckets import Bucket, Buckets, Rate
@@ -33,10 +34,11 @@ from protocol.relay.room_messages import (
     OpenRooms,
     Rooms,
     Said,
+    WordShare,
     read_from_inviter,
     write_room_message,
 )
-from protocol.relay.word import is_same_word
+from protocol.relay.word import RELAY, word_run
 from protocol.transitions import Course, Step
 from protocol.wire.ids import Key
 
@@ -166,6 +168,8 @@ class Lobby:
         self._bounds = bounds
         self._rooms: dict[str, _Room] = {}
         self._inviters: dict[Link, _Inviter] = {}
+        self._agreed: dict[Link, Agreed] = {}
+        """What follows from the exchange of shares by the word; it is good for one proof."""
         self._open: dict[Key, Link] = {}
         """The link on which each inviter's rooms are served."""
         self._visits: dict[Link, _Room] = {}
@@ -216,12 +220,14 @@ class Lobby:
         self._inviters[link] = _Inviter(key, address)
 
     def hear_inviter(self, link: Link, message: bytes, random: bytes, now_s: float) -> list[Output]:
-        """Takes a message of an inviter. `random`: 4 bytes for each of 64 rooms.
+        """Takes a message of an inviter. `random`: 4 bytes for each of 64 rooms, or 32 for a share.
 
         Raises RemoteProtocolError if it breaks a rule: the link is to be closed.
         """
         said = read_from_inviter(message)
         inviter = self._inviters[link]
+        if isinstance(said, WordShare):
+            return self._exchange(link, inviter.key, said, random)
         if isinstance(said, OpenRooms):
             return self._open_rooms(link, inviter, said, random, now_s)
         if not self.is_inviter(link):
@@ -249,13 +255,23 @@ class Lobby:
             del self._open[self._inviters[link].key]
             done = self._clear(self._inviters[link].key)
         self._inviters.pop(link, None)
+        self._agreed.pop(link, None)
         return done
+
+    def _exchange(self, link: Link, inviter: Key, said: WordShare, random: bytes) -> list[Output]:
+        if link in self._agreed:
+            raise RemoteProtocolError("an inviter that begins to prove the word twice")
+        scalar, relay = random[:SCALAR_BYTES], self._licences.relay
+        run = word_run(RELAY, self._word, said.nonce, relay, inviter, scalar)
+        self._agreed[link] = run.finish(said.point)
+        return [Tell(link, write_room_message(WordShare(said.nonce, run.share)))]
 
     def _open_rooms(
         self, link: Link, inviter: _Inviter, asked: OpenRooms, random: bytes, now_s: float
     ) -> list[Output]:
         licensee = next((each.members.inviter for each in asked.credentials), inviter.key)
-        refusal = self._refusal(inviter, licensee, asked, now_s)
+        agreed = self._agreed.pop(link, None)
+        refusal = self._refusal(inviter, licensee, asked, agreed, now_s)
         if refusal is not None:
             return [Tell(link, write_room_message(refusal)), Hang(link)]
         done: list[Output] = []
@@ -272,10 +288,14 @@ class Lobby:
             self._draw(random[RANDOM_BYTES * place :][:RANDOM_BYTES], inviter.key, licensee, now_s)
             for place in range(asked.more)
         ]
-        answer = Rooms(self._licences.give(licensee), (*kept, *drawn))
+        is_by_word = not (asked.licence or asked.credentials)  # else nothing was proved to this relay
+        proof = agreed.own if agreed is not None and is_by_word else b""
+        answer = Rooms(self._licences.give(licensee), (*kept, *drawn), proof)
         return [*done, Tell(link, write_room_message(answer))]
 
-    def _refusal(self, inviter: _Inviter, licensee: Key, asked: OpenRooms, now_s: float) -> Refused | None:
+    def _refusal(
+        self, inviter: _Inviter, licensee: Key, asked: OpenRooms, agreed: Agreed | None, now_s: float
+    ) -> Refused | None:
         if asked.credentials:
             try:
                 admitted_keys(asked.credentials[0], inviter.key, self._licences)
@@ -290,7 +310,7 @@ class Lobby:
             mine = self._wrong_words_of.of(inviter.address, now_s)
             if not (mine.has(1, now_s) and self._wrong_words.has(1, now_s)):
                 return Refused(TOO_MANY_WORDS, is_final=False)
-            if not is_same_word(asked.word, self._word):
+            if agreed is None or not agreed.is_proved(asked.proof):
                 mine.take(1, now_s)
                 self._wrong_words.take(1, now_s)
                 return Refused(WRONG_WORD, is_final=True)

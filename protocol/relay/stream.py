@@ -99,7 +99,7 @@ class Bounds:
     of_a_pair: int = 16
     """Streams with one other key."""
     kept: int = 64 << 20
-    """What is kept for resending, of all streams together: their windows shrink where they are many."""
+    """What is kept for resending, of all streams together. Where they are many, windows shrink to a step."""
 
 
 BOUNDS = Bounds()

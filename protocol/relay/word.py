@@ -1,16 +1,18 @@
 """A relay's word: whoever knows it may invite by this relay. Its operator gives it to people: HOST#v8k2-qm4t.
 
 The word has 40 bits. It opens nothing by itself: an inviter gets a licence for it, and the relay counts wrong
-words (protocol.relay.rooms).
+words (protocol.relay.rooms). Nobody ever sends it. Both ends prove that they know it (CPace, bound to both
+keys), so another machine in the relay's place learns nothing of it, and the inviter notices.
 """
 
 from __future__ import annotations
 
-import hmac
-
+from protocol.crypto import cpace
 from protocol.errors import LocalProtocolError
+from protocol.wire.ids import Key
 
 WORD_BYTES = 5
+NONCE_BYTES = 16
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base32: no letter is taken for a digit, or for another letter."""
 _HALF = 4
@@ -42,6 +44,14 @@ def read_word(written: str) -> str | None:
     return f"{letters[:_HALF]}-{letters[_HALF:]}"
 
 
-def is_same_word(shown: str, word: str) -> bool:
-    """Whether an inviter shows the relay's word; how long this takes says nothing about it."""
-    return hmac.compare_digest(shown.encode(), word.encode())
+INVITER, RELAY = b"inviter", b"relay"
+"""Under which label each end proves the word."""
+
+
+def word_run(label: bytes, word: str, nonce: bytes, relay: Key, inviter: Key, scalar: bytes) -> cpace.Run:
+    """One end of a run of CPace by the word, between two keys that were proved before.
+
+    `label`: this end's; `nonce` (16 bytes): the inviter's; `scalar` (32): this end's.
+    """
+    channel = cpace.prefixed(b"murmuration/1/relay-word", relay, inviter)
+    return cpace.Run(label, (INVITER, RELAY), scalar, cpace.generator(word.encode(), channel, nonce), nonce)

@@ -6,9 +6,11 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
+from math import isinf
 
 from mechanisms.accounting.ledger import event_from_text
-from node.runtime.contributions.steps import Steps
+from mechanisms.updates.distributed import DistributedDP
+from node.runtime.contributions.jobs import JobSums
 from node.runtime.engine import Engine
 from node.storage.records import count_of
 from protocol.actions import Reason
@@ -19,7 +21,8 @@ from protocol.wire.messages import ChargeCount, Charged, Message, Sum
 from tests.box.box import Box, BoxNode, Watcher
 
 Sids = frozenset[bytes]
-LAST = frozenset({Reason.SWARM_FINISHED, Reason.ALL_SPENT})
+FREE = frozenset({Reason.SWARM_FINISHED, Reason.ALL_SPENT, Reason.BUDGET_SPENT, Reason.OUTDATED})
+"""Why a round ends without an offer that nobody failed to take."""
 
 
 class OneChain(Watcher):
@@ -75,8 +78,8 @@ class ChargedFirst(Watcher):
     """What left a node is charged on disk: in its ledger and, with a privacy budget, beside its key.
 
     In an additive session that is due before its sum leaves: its shares alone determine nothing. A charge of
-    a run of steps may bear the name of the vote before it, and is on disk in one of the two places: there the
-    numbers count, and each step has a vector of its own, with new noise.
+    a job is on disk in one of the two places. In a run of steps it may bear the name of the vote before it:
+    there the numbers count, and each step has a vector of its own, with new noise.
     """
 
     def __init__(self) -> None:
@@ -95,14 +98,15 @@ class ChargedFirst(Watcher):
     def _must_be_charged(self, box: Box, node: BoxNode, engine: Engine, sid: bytes) -> None:
         booked, beside = charged_on_disk(node)
         spending = None if engine.inspector.mechanism.guarantee is None else engine._state._spending
-        if isinstance(engine._contribution, Steps):
-            digest, known = _digest(engine._contribution), self._steps[node.number]
+        sums = engine._contribution
+        if isinstance(sums, JobSums) and isinstance(engine.inspector.mechanism, DistributedDP):
+            digest, known = _digest(sums), self._steps[node.number]
             if digest in known:
                 box.broken(f"node {node.number} offered a step twice")
             known.add(digest)
             if _count_on_disk(node).sampled < len(self.offered[node.number]):
                 box.broken(f"node {node.number} sent of an offer whose charge is not on disk")
-        elif sid not in booked:
+        elif sid not in booked and not (isinstance(sums, JobSums) and sid in beside):
             box.broken(f"node {node.number} sent of an offer that its ledger on disk does not charge")
         elif spending is not None and spending.path.parent == node.folder and sid not in beside:
             box.broken(f"node {node.number} sent of an offer that the file beside its key does not charge")
@@ -119,8 +123,8 @@ def charged_on_disk(node: BoxNode) -> tuple[Sids, Sids]:
     return booked, frozenset(bytes.fromhex(json.loads(line.partition(b" ")[2])["sid"]) for line in lines)
 
 
-def _digest(steps: Steps) -> bytes:
-    return hashlib.sha256(steps.offer().tobytes()).digest()
+def _digest(sums: JobSums) -> bytes:
+    return hashlib.sha256(sums.offer().tobytes()).digest()
 
 
 class CountedFirst(Watcher):
@@ -211,7 +215,7 @@ class NoRoundSpent(Watcher):
     """Where nodes wait for ever, who cannot reach a quorum spends no round.
 
     A round that ends without a result was spent by an offer that had left: its session had a quorum. And no
-    sum is made without one. The end of the others' run ends a round, too: it is the last one.
+    sum is made without one.
     """
 
     def __init__(self) -> None:
@@ -225,14 +229,16 @@ class NoRoundSpent(Watcher):
 
     def look(self, box: Box) -> None:
         for node in box.honest:
-            known, before = self._seen.get(node.number, (0, 0))
-            charged, records = self._charged.get(node.number, 0), node.records
-            for record in records[known:]:
-                if record.reason is not None and record.reason not in LAST and charged <= before:
-                    box.broken(f"node {node.number} spent a round that offered nothing: {record.reason}")
-            if node.engine is not None and not node.engine.inspector.state.base.is_strong:
+            if node.engine is None or node.prepared is None or not isinf(node.prepared.options.wait_s):
+                continue
+            if not node.engine.inspector.state.base.is_strong:
                 box.broken(f"node {node.number} has a base that no quorum made")
-            if len(records) > known:
+            seen, before = self._seen.get(node.number, (0, 0))
+            charged, records = self._charged.get(node.number, 0), node.records
+            for record in records[seen:]:
+                if record.reason is not None and record.reason not in FREE and charged <= before:
+                    box.broken(f"node {node.number} spent a round that offered nothing: {record.reason}")
+            if len(records) > seen:
                 self._seen[node.number] = len(records), charged
 
 
@@ -252,7 +258,8 @@ def sids(connection: sqlite3.Connection, table: str) -> Sids:
 
 def all_rules() -> list[Watcher]:
     """Returns a new watcher for each rule."""
-    return [OneChain(), NothingTwice(), ChargedFirst(), CountedFirst(), VotesKept(), EndsInWords()]
+    each = (OneChain, NothingTwice, ChargedFirst, CountedFirst, VotesKept, NoRoundSpent, EndsInWords)
+    return [rule() for rule in each]
 
 
 def nothing_left(box: Box) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from node.members.run import members
+from node.storage.swarm_file import SWARM
 from tests.box.box import Box, BoxNode
 
 WITHIN_S = 120.0
@@ -58,6 +59,12 @@ def test_a_later_member_learns_with_all_once_all_owners_have_accepted_it(make_bo
     accept(late, first, last)
     together(box, first, sponsor, careful, last)
     assert not late.records
+    rules = [node.engine._node._settings.quorum for node in box.nodes]
+    assert all(each == rules[0] for each in rules)
+    whole = (careful.folder / SWARM).read_text()
+    (careful.folder / SWARM).write_text(whole.replace("[own]", "own"))
+    box.run(lambda: careful.has_said("until then the members stay as they are"), WITHIN_S)
+    (careful.folder / SWARM).write_text(whole)
     accept(late, careful)
     together(box, *box.nodes)
     assert not failures(*box.nodes)

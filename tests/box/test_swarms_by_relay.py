@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from node.observe.kept_view import EVERY_S
 from node.runtime.record.figures import Record
+from node.storage.folder_lock import VIEW
 from protocol.swarm.last_rounds import AWAY_S
 from protocol.wire.masked_messages import Ack, Join, Masked
 from protocol.wire.messages import Group, Message, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
 from tests.box.conftest import MakeBox
+from tests.box.network import HOST
 
 SELDOM = ((3, Sum), (5, Join), (5, Ack))
 LOST_LINK = "cannot be reached"
 STAYS = "this node stays up to 15 min more for"
+TRAINS_S = 4.0
 OUTAGE_S = 360.0
 UNDER_WAY_S = 90.0
 """By then a line that is cut counts as silent, and a sum under way has failed."""
@@ -27,10 +32,11 @@ def soak(*values: object) -> Any:
     return pytest.param(*values, marks=pytest.mark.soak)
 
 
-def swarm(make_box: MakeBox, count: int, relays: int = 1) -> Box:
+def swarm(make_box: MakeBox, count: int, relays: int = 1, *overrides: str) -> Box:
     """Starts relays and nodes; returns when each was in two sums."""
-    box = make_box(count, 1000)
+    box = make_box(count, 1000, *overrides)
     box.network.slowest_s = 0.25
+    box.loop.lasts_s = lambda name: TRAINS_S if name == "_train" else 0.0
     box.with_relays(relays)
     box.start_all()
     box.run(lambda: all(node.has_aggregated(2, participants=count) for node in box.nodes), within_s=120.0)
@@ -66,6 +72,12 @@ def until_all_meet(box: Box) -> None:
 
 def is_whole(box: Box, record: Record) -> bool:
     return record.reason is None and record.participants == box.count
+
+
+def seen_from(node: BoxNode) -> list[dict[str, Any]]:
+    """Whether others are there, as the node shows its owner: those that are missed last."""
+    peers = json.loads((node.folder / VIEW).read_text())["peers"]
+    return sorted((peer["presence"] for peer in peers), key=lambda seen: not seen["relay"])
 
 
 def failures(node: BoxNode) -> int:
@@ -128,9 +140,14 @@ def test_of_three_nobody_spends_a_round_while_the_way_of_one_to_the_relay_is_cut
     before = [len(node.records) for node in box.nodes]
     box.run_for(OUTAGE_S)
     assert [len(node.records) for node in box.nodes] == before
+    here, missed = seen_from(box.nodes[0])
+    assert (here["relay"], missed["relay"]) == (HOST, "")
+    assert missed["why"] == "its connection to the relay broke"
     box.network.heal()
     until_all_meet(box)
     assert max(map(failures, box.nodes)) <= 1
+    box.run_for(EVERY_S)
+    assert [each["relay"] for each in seen_from(box.nodes[0])] == [HOST] * 2
 
 
 @pytest.mark.parametrize("kind", [Masked, soak(Join)])
@@ -146,6 +163,22 @@ def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
     since = others[0].records[known:]
     assert since
     assert all(record.reason is None and record.participants == 4 for record in since)
+    box.network.heal()
+    until_all_meet(box)
+
+
+def test_three_of_five_that_are_no_quorum_of_who_made_the_last_model_make_none(make_box) -> None:
+    """A weak one would cost each of them a round and a charge; they wait instead (tests.box.invariants)."""
+    box = swarm(make_box, 5, 1, "aggregation.group_timeout_s=10")
+    relay, (one, two, _, four, five) = box.relays[0].number, (node.number for node in box.nodes)
+    for away in (four, five):
+        box.network.cut(away, relay)
+    box.run(lambda: any(record.participants == 3 for record in box.nodes[2].records))
+    for away in (one, two):
+        box.network.cut(away, relay)
+    box.network.mend(frozenset((back, relay)) for back in (four, five))
+    box.run_for(UNDER_WAY_S)
+    assert {node.engine.agreed[0].members for node in box.nodes[2:]} == {3}
     box.network.heal()
     until_all_meet(box)
 

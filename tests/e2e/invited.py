@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tests.e2e import proxy
 from tests.e2e.dying_peer import Orders
-from tests.e2e.namespaces import Wire, address
+from tests.e2e.namespaces import Wire, address, within
 from tests.e2e.processes import Nursery, Process
 from tests.own_data import ward
+from tests.patience import ENOUGH_S
 
 RELAY = 0
 """The number of the relay's namespace."""
@@ -80,12 +84,16 @@ class Place:
         owner.ran.append(self._nursery.command(module, argv, owner.folder, orders))
         return owner.process
 
-    def invite(self, inviter: Owner, others: Sequence[Owner], *init: str) -> None:
-        """Makes a task of the inviter's file, and invites the others, who join."""
+    def propose(self, inviter: Owner, *init: str) -> Path:
+        """Makes a task of the inviter's file."""
         made = self.command(
             inviter, "node.init", "--data", DATA, "--target", "outcome", "--out", "ward.toml", *init
         )
         assert made.status() == 0, made.told()
+        return inviter.folder / "ward.toml"
+
+    def invite(self, inviter: Owner, others: Sequence[Owner]) -> None:
+        """Invites the others to the proposed task; they join."""
         word = self._key.with_name(f"{self._key.name}.word").read_text().strip()
         where = ("--relay", f"{address(RELAY)}#{word}", "--me", inviter.name, "--yes")
         names = [other.name for other in others]
@@ -93,6 +101,19 @@ class Place:
         for other in others:
             code = told.line(f"  {other.name}   murmuration join").split()[-1]
             self.command(other, "node.join", code, "--data", DATA, "--yes")
+
+
+def wait_for_phase(wire: Wire, owner: Owner, phases: Collection[str]) -> None:
+    """Waits until an owner's node is in one of these phases, by its page's stream; "idle" is training."""
+    page = urlsplit(owner.process.line("page: http").split()[-1]).netloc
+
+    def watch() -> bool:
+        with closing(http.client.HTTPConnection(page, timeout=ENOUGH_S)) as connection:
+            connection.request("GET", "/v1/events")
+            changes = (line for line in connection.getresponse() if line.startswith(b"data: "))
+            return any(json.loads(line[6:]).get("phase") in phases for line in changes)
+
+    assert within(wire.namespaces[owner.number], watch), f"{owner.name} ended without {phases}"
 
 
 @contextmanager

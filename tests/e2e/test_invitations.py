@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from node.init import __main__ as init
+from node.storage.swarm_file import read_swarm
 from tests.e2e import proxy
 from tests.e2e.dying_peer import Orders
 from tests.e2e.namespaces import HTTPS_ONLY, OPEN, Conditions, Site, Wire, address, exit_at
@@ -17,7 +18,7 @@ from tests.e2e.processes import Nursery, Process, free_endpoint
 from tests.own_data import ward
 from tests.run_folders import summary
 
-NAMES = ("Ward A", "Ward B", "Ward C")
+NAMES = ("Ward A", "Ward B", "Ward C", "Ward D")
 
 
 class Wards:
@@ -26,7 +27,7 @@ class Wards:
     def __init__(self, nursery: Nursery, folder: Path, *asked: str, endpoint: str = "") -> None:
         """`endpoint`: where the relay listens; empty: on loopback."""
         self._nursery = nursery
-        self.folders = [folder / name for name in "abc"]
+        self.folders = [folder / name for name in "abcd"]
         for number, own in enumerate(self.folders):
             own.mkdir()
             (own / "own.csv").write_text(ward(200 + 50 * number, number))
@@ -49,12 +50,15 @@ class Wards:
     def invite(self) -> Process:
         word = self.key.with_name(f"{self.key.name}.word").read_text().strip()
         relay = f"{self.endpoint}#{word}"
-        usual = ("--data", "own.csv", "--me", NAMES[0], "--relay", relay, *NAMES[1:], "--yes")
+        usual = ("--data", "own.csv", "--me", NAMES[0], "--relay", relay, *NAMES[1:3], "--yes")
         return self._command(0, "node.invite", "ward.toml", *usual)
 
     def join(self, number: int, inviter: Process, *more: str) -> Process:
         code = inviter.line(f"  {NAMES[number]}   murmuration join").split()[-1]
         return self._command(number, "node.join", code, "--data", "own.csv", "--yes", *more)
+
+    def invite_later(self, number: int) -> Process:
+        return self._command(number, "node.invite", "runs/ward", NAMES[3], "--yes")
 
     def start(self, number: int) -> Process:
         return self._command(number, "node.start", "runs/ward", "--yes")
@@ -107,16 +111,27 @@ def ended(wards: Wards, *processes: Process) -> None:
     assert len(models) == 1
     lists = [tomllib.loads((wards.run(number) / "swarm.toml").read_text()) for number in range(3)]
     assert len({json.dumps({**each, "own": None}) for each in lists}) == 1
-    assert {member["name"] for member in lists[0]["members"]} == {*NAMES}
+    assert {member["name"] for member in lists[0]["members"]} == {*NAMES[:3]}
 
 
-def test_three_owners_come_from_their_files_to_one_model(wards: Wards) -> None:
+def test_three_owners_come_from_their_files_to_one_model_and_one_of_them_invites_a_fourth(
+    wards: Wards,
+) -> None:
     inviter = wards.invite()
     joiners = [wards.join(number, inviter) for number in (1, 2)]
     assert "invites you, Ward B, with: Ward C" in joiners[0].line("Ward A invites you")
     inviter.line("the list is closed: ward-")
     inviter.line("round 2/2: aggregated with 3 peers")
     ended(wards, inviter, *joiners)
+    sponsor = wards.invite_later(1)
+    late = wards.join(3, sponsor)
+    late.line("Ward B invites you, Ward D, with: Ward A, Ward C")
+    late.line("links: by the relay")
+    late.line("may join")  # its node runs
+    late.send(signal.SIGKILL)
+    sponsor.line('murmuration members runs/ward --accept "Ward D"')
+    assert sponsor.status() == 0, sponsor.told()
+    assert all("Ward D" in read_swarm(wards.run(number)).names.values() for number in (1, 3))
 
 
 def test_a_member_that_was_killed_gets_the_list_from_an_inviter_that_learns_already(wards: Wards) -> None:

@@ -32,14 +32,16 @@ class NodeRelay:
         return Admit(CarrierKind.BULK, 1, Credentials(members, self._licences.give(A.public)))
 
 
-async def talk(relay: NodeRelay) -> bytes:
-    """Sends a frame from one member to another."""
+async def talk(relay: NodeRelay) -> tuple[bytes, str]:
+    """Sends a frame from one member to another; returns what arrived, and the node's metrics after that."""
     connector = aiohttp.TCPConnector(ssl=False)
     async with asyncio.timeout(ENOUGH_S), aiohttp.ClientSession(connector=connector) as client:
         here, there = [await ask(client, relay, key, relay.admit()) for key in (A, B)]
         assert isinstance(here[1], Welcome)
         await Member(here[0], A).send(B, b"hello")
-        return bytes((await Member(there[0], B).receive()).data)
+        arrived = bytes((await Member(there[0], B).receive()).data)
+        async with client.get(f"{relay.url}/metrics") as answer:
+            return arrived, await answer.text()
 
 
 def test_members_talk_through_a_node_that_relays(nursery: Nursery, tmp_path: Path) -> None:
@@ -51,7 +53,9 @@ def test_members_talk_through_a_node_that_relays(nursery: Nursery, tmp_path: Pat
     assert said.endswith("node.key.word; it sees who talks to whom, when and how much, and nothing else")
     assert node.out.wait(lambda line: line.startswith("page: ")) is not None
     asyncio.run(until_it_listens(endpoint))
-    assert asyncio.run(talk(NodeRelay(endpoint, tmp_path / "a" / "node.key"))) == b"hello"
+    arrived, figures = asyncio.run(talk(NodeRelay(endpoint, tmp_path / "a" / "node.key")))
+    assert arrived == b"hello"
+    assert "murmuration_relay_carried_frames_total 1.0" in figures
     node.send(signal.SIGTERM)
     assert node.status() == 130
 

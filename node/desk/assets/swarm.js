@@ -13,7 +13,7 @@ const GOES_ON = { invites: NAMES.invite, joins: NAMES.join };
 const INTERRUPTED = 130; // it was told to end
 const LEVELS = /^(ok|warning|problem|error:?)\s+/;
 const ANSWERED = /\[y\/N\] (yes|no)$/;
-const LIST = /^(All \d+ are here|The list, \d+ members)/;
+const LIST = /^(All \d+ are here|The list, \d+ members|These came by your codes)/;
 
 const seatState = ({ state, tries }) => (state === "free" && tries < 3 ? `${SEATS.free}; somebody used a wrong code, ${tries} left` : SEATS[state]);
 
@@ -57,7 +57,8 @@ const context = (list, lines) => {
   findings(list, said);
 };
 
-const memberState = ({ is_own: isOwn, invited, removed, contact, presence, why }) => {
+const memberState = ({ is_own: isOwn, invited, removed, vouched_by: sponsor, contact, presence, why }) => {
+  if (sponsor) return `${sponsor} vouches for it: not accepted yet`;
   const isHere = !isOwn && contact === "reachable" && presence?.relay;
   const there = presence ? `${isHere ? "here, " : ""}${noteOf(presence)}` : CONTACTS[contact];
   const words = contact === "left" || contact === "refuses" ? CONTACTS[contact] : there;
@@ -99,13 +100,15 @@ export const swarmScreen = {
       rows(byId("members"), now.members.map((one) => ({ cells: [one.name, { text: one.words, className: "mono" }, memberState(one), ""] })));
       now.members.forEach((one, place) => {
         const cell = byId("members").rows[place].lastElementChild;
-        const does = one.removed ? "accept" : "remove";
+        const does = one.removed || one.vouched_by ? "accept" : "remove";
         if (one.is_own) return;
-        const button = Object.assign(element("button", "", one.removed ? "Learn with it again" : "Remove"), { type: "button" });
+        const called = one.vouched_by ? "Accept" : one.removed ? "Learn with it again" : "Remove";
+        const button = Object.assign(element("button", "", called), { type: "button" });
+        const isOneOfSeveral = one.vouched_by && now.members.filter(({ name }) => name === one.name).length > 1;
         button.setAttribute("aria-label", `${button.textContent}: ${one.name}`);
         button.addEventListener("click", async () => {
-          if (!(await desk.act(why, "/v1/members", { run: now.folder, does, name: one.name }))) return;
-          say(byId("members-note"), "It holds from the next start of this node. The others decide for themselves.");
+          if (!(await desk.act(why, "/v1/members", { run: now.folder, does, name: isOneOfSeveral ? one.words : one.name }))) return;
+          say(byId("members-note"), "It holds from now on, also for a node that runs. The others decide for themselves.");
           await look();
         });
         cell.replaceChildren(button);
@@ -191,6 +194,11 @@ export const swarmScreen = {
     });
     byId("end").addEventListener("click", async () => {
       if (await desk.act(why, "/v1/end", { talk: now.talk.number })) await look();
+    });
+
+    byId("later-form").addEventListener("submit", async (event) => {
+      event.preventDefault();
+      if (await desk.act(why, "/v1/later", { run: now.folder, name: byId("later-name").value.trim() })) await look();
     });
 
     files(byId("predict-data"), data);

@@ -7,6 +7,9 @@ refused this node and none accepted it, this node is misconfigured and ends with
 A peer's announcement shows that the peer is present only on a link on which it proved its key; announcements
 passed on by others are merely ordered by (epoch, counter). A refusal goes back on the link of the refused
 message. A node that leaves says why in a GOODBYE, for the others' owners, and then leaves by a HELLO.
+
+In an invited swarm the owner may change the allow-list at any time. Members tell each other by a VOUCH whom
+they have invited later (protocol.swarm.meeting.vouching).
 """
 
 from __future__ import annotations

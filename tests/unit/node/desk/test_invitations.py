@@ -94,6 +94,11 @@ def test_a_swarm_is_started_and_its_members_changed_in_its_folder(folder):
     for name in ("Ward C", "--accept", "-x"):
         read = line(folder, "members", run="runs/sepsis", does="remove", name=name).read()
         assert (read.remove, read.accept) == (name, None)
+    later = line(folder, "later", run="runs/sepsis", name="Ward D")
+    assert (later.command, later.folder) == ("murmuration invite runs/sepsis 'Ward D'", "runs/sepsis")
+    assert later.read().names == ("Ward D",)
+    with pytest.raises(ConfigError, match="the name '--yes' is refused"):
+        line(folder, "later", run="runs/sepsis", name="--yes")
     with pytest.raises(Garbage):
         line(folder, "members", run="runs/sepsis", does="yes", name="Ward C")
     for name in ("start", "members"):

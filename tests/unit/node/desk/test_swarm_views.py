@@ -6,13 +6,16 @@ import pytest
 
 from benchmarks.page.server import node_view
 from node.desk.swarm_views import folder_of_room, membership_view, standing_of
-from node.invitation.kept import INVITING, Inviting, Joining, keep_inviting, keep_joining
+from node.invitation.kept import INVITING, LATER, Inviting, Joining, keep_inviting, keep_joining
 from node.invitation.key import key_file
 from node.observe.views import Peer, Presence
 from node.storage.key_file import write_key
 from node.storage.swarm_file import Own, Swarm, write_swarm
+from node.storage.vouches import keep_vouch
 from node.system.errors import ConfigError
+from protocol.crypto.node_key import NodeKey
 from protocol.invitation.messages import Standing
+from protocol.invitation.roster import Member, vouch_for
 from protocol.invitation.words import key_words
 from protocol.wire.endpoints import of_key
 from tests.invitations import INVITER, JOINER, OTHER, PLACE, RELAYS, ROSTER, SEAT, TASK, UNTIL
@@ -89,3 +92,16 @@ def test_a_damaged_file_is_one_line(tmp_path):
     (tmp_path / INVITING).write_bytes(b"garbage")
     with pytest.raises(ConfigError, match="is damaged"):
         membership_view(tmp_path, None, 0.0)
+
+
+def test_newcomers_are_shown_with_who_vouches_for_them_and_codes_of_a_later_invitation(tmp_path):
+    late = NodeKey(bytes([5]) * 32).public
+    write_swarm(tmp_path, Swarm(ROSTER, OWN))
+    keep_vouch(tmp_path, vouch_for(OTHER, ROSTER, Member("Ward D", late)))
+    keep_inviting(tmp_path / LATER, replace(inviting(SEAT), so_far=(ROSTER,)))
+    shown = membership_view(tmp_path, None, UNTIL - 50)
+    assert [seat["code"] for seat in shown["seats"]] == [CODE]
+    by = {one["name"]: (one["vouched_by"], one["words"]) for one in shown["members"]}
+    assert by["Ward D"] == ("Ward C", key_words(late))
+    keep_inviting(tmp_path / LATER, replace(inviting(SEAT), so_far=(ROSTER,), roster=(ROSTER,)))
+    assert membership_view(tmp_path, None, UNTIL - 50)["seats"] == []

@@ -24,7 +24,7 @@ from protocol.invitation.messages import Standing
 from protocol.invitation.roster import Member, close_list
 from protocol.invitation.words import Code
 from protocol.relay.room_messages import OpenRooms
-from tests.relay_rooms import WORD, MemoryRelay
+from tests.relay_rooms import MemoryRelay
 
 TEXT = b'[task]\nname = "ward"\n'
 A, B, C = (NodeKey(bytes([number]) * 32) for number in (1, 2, 3))
@@ -93,7 +93,7 @@ class Scene:
 
     async def open(self) -> Scene:
         names = ("Ward B", "Ward C")
-        async with self.relay.opened(A, OpenRooms(WORD, b"", (), 2)) as (_, relay, rooms):
+        async with self.relay.opened(A, OpenRooms(b"", b"", (), 2)) as (_, relay, rooms):
             seats = new_seats(names, rooms, int(SYSTEM.clock.wall()), SYSTEM)
             self.state = Inviting("ward", "Ward A", TEXT, (relay,), seats, Own("a.csv"))
         self.begin()
@@ -139,6 +139,8 @@ async def test_all_join_and_have_one_list_and_what_a_start_needs(scene):
     assert await asyncio.gather(*joiners) == [roster, roster]
     await scene.serving
     assert {s.standing for s in scene.reception.state.seats} == {Standing.CONFIRMED}
+    with pytest.raises(Shut, match="it is over, used or mistyped"):
+        await scene.join(7, C, code=scene.code(0))
     for name, data in (("a", "a.csv"), ("0", "0.csv"), ("1", "1.csv")):
         swarm = read_swarm(scene.folder / name)
         assert (swarm.roster, swarm.own) == (roster, Own(data))
@@ -346,11 +348,11 @@ LATE = NodeKey(bytes([4]) * 32)
 async def later(scene, name: str, inviter: NodeKey = B, agreed: bytes = b"") -> Scene:
     """One of two members that learn already, of whom A invited B, invites somebody in its own folder."""
     there = scene.relay
-    async with there.opened(A, OpenRooms(WORD, b"", (), 0)) as (_, relay, _):
+    async with there.opened(A, OpenRooms(b"", b"", (), 0)) as (_, relay, _):
         members = [Member("Ward A", A.public), Member("Ward B", B.public)]
         roster = close_list(A, members, TEXT, (relay,), bytes(16))
     write_swarm(scene.folder, Swarm(roster, Own("b.csv")))
-    asked = OpenRooms("", b"", (), 1, (roster.credentials(relay),))
+    asked = OpenRooms(b"", b"", (), 1, (roster.credentials(relay),))
     async with there.opened(inviter, asked) as (_, _, rooms):
         seats = new_seats((name,), rooms, int(SYSTEM.clock.wall()), SYSTEM)
     me = {A.public: "Ward A", B.public: "Ward B"}[inviter.public]

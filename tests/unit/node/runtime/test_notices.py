@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.runtime.notices import Notices, strikes_words
+from node.runtime.notices import Notices, strikes_words, vouch_text
 from node.runtime.record.events import Noticed
 from node.storage.nicknames import Nicknames
 from protocol.actions import (
@@ -20,12 +20,14 @@ from protocol.actions import (
     TakenIn,
     Waiting,
 )
+from protocol.invitation.words import key_words
 from protocol.swarm.inspection import Picture
 from protocol.swarm.lateness import Behind, Slow
 from protocol.swarm.meeting.clock_skew import Skew
 from protocol.swarm.meeting.patience import PatienceLeft
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose
 from protocol.wire.endpoints import of_key
+from protocol.wire.messages import Vouch
 from tests.parts import base
 
 STRONG, WEAK = replace(base(3), anchor=3), replace(base(4), anchor=3)
@@ -216,3 +218,18 @@ def test_a_coordinator_is_named_and_told_again_when_it_is_silent(notices):
     met, silent = Notice(Note.COORDINATOR, "h:9", "abcd", subject=KEYS[0]), Notice(Note.COORDINATOR, "h:9")
     told = [each.text for action in (met, met, silent, silent) for each in notices.of(action, PICTURE)]
     assert told == ["coordinator h:9: abcd", *["coordinator h:9: does not answer; it is asked again"] * 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Ward D", "vouches for a newcomer, Ward D ("),
+        ("ward B", "vouches for a new key of ward B ("),
+    ],
+)
+def test_an_owner_hears_who_vouches_for_whom_and_what_to_type(name: str, says: str):
+    vouch = Vouch(bytes(32), name, KEYS[2], KEYS[1], bytes(64))
+    told = vouch_text(vouch, Nicknames({KEYS[1]: "Ward B"}), Path("runs/ward"))
+    assert told.startswith(f"Ward B {says}{key_words(KEYS[2])})")
+    assert ("spent of its privacy budget" in told) == (name == "ward B")
+    assert told.endswith(f'murmuration members runs/ward --accept "{name}"')

@@ -96,8 +96,8 @@ async def test_the_word_that_it_made_opens_rooms_and_so_it_does_after_a_restart(
     for _ in range(2):
         async with tracker(tmp_path, "--relay") as relay, session() as client:
             ws = await dial(client, relay.url, "/v1/rooms")
-            await prove(ws, A)
-            assert isinstance(await Inviter(ws).ask(word=relay.word), Rooms)
+            inviter = Inviter(ws, await prove(ws, A), A.public)
+            assert isinstance(await inviter.ask(word=relay.word), Rooms)
             words.append(relay.word)
     assert words[0] == words[1]
     assert re.fullmatch("[0-9a-z]{4}-[0-9a-z]{4}", words[0])

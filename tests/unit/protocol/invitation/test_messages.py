@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgpack
 import pytest
 
@@ -55,6 +57,11 @@ LONGEST = Invitation(
 )
 def test_a_message_is_read_as_it_was_written(dialect, message):
     assert dialect.read(dialect.write(message)) == message
+
+
+def test_what_was_agreed_is_learned_in_place_of_the_task():
+    assert INVITATION.learned == INVITATION.task
+    assert replace(INVITATION, agreed=b"agreed").learned == b"agreed"
 
 
 def test_the_longest_invitation_fits_its_box():

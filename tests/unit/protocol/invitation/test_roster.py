@@ -90,7 +90,7 @@ def test_names_that_people_would_confuse_are_one(names, twice):
 LATE, LATER = (NodeKey(bytes([number]) * 32) for number in (5, 6))
 BY_MEMBER = vouch_for(JOINER, ROSTER, Member("Ward D", LATE.public))
 BY_LATE = vouch_for(LATE, ROSTER, Member("ward c", LATER.public))
-GROWN = replace(ROSTER, later=(BY_MEMBER, BY_LATE))
+GROWN = ROSTER.with_word(BY_MEMBER).with_word(BY_LATE)
 
 
 def test_later_members_come_by_the_word_of_earlier_ones_and_leave_the_list_as_it_is():

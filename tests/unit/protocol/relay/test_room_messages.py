@@ -24,6 +24,7 @@ from protocol.relay.room_messages import (
     Proved,
     Rooms,
     Said,
+    WordShare,
     is_room,
     read_from_inviter,
     read_to_inviter,
@@ -33,14 +34,16 @@ from protocol.relay.room_messages import (
 
 SAID = Said("00420", 7, bytes(MAX_SAID_BYTES))
 FROM_INVITER = [
-    OpenRooms("v8k2-qm4t", b"", ("00420",) * MAX_ROOMS, MAX_ROOMS),
+    WordShare(bytes(16), bytes(32)),
+    OpenRooms(bytes(64), b"", ("00420",) * MAX_ROOMS, MAX_ROOMS),
     SAID,
     Proved("00420", 7),
     Dismiss("00420", 7),
     CloseRoom("00420"),
 ]
 TO_INVITER = [
-    Rooms(bytes(64), ("00420", "99999")),
+    WordShare(bytes(16), bytes(32)),
+    Rooms(bytes(64), ("00420", "99999"), bytes(64)),
     Refused("no", True),
     Knocked("00420", 7),
     SAID,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from protocol.crypto.cpace import Agreed
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Credentials, Licences, Refused, sign_members, vouch
@@ -41,6 +42,7 @@ from protocol.relay.rooms import (
     Lobby,
     Tell,
 )
+from tests.relay_rooms import word_share
 
 WORD = "v8k2-qm4t"
 LICENCES = Licences(NodeKey(bytes([1]) * 32), WORD)
@@ -53,15 +55,28 @@ class Relay:
 
     def __init__(self, bounds=BOUNDS):
         self.lobby = Lobby(LICENCES, WORD, 0.0, bounds)
+        self.keys = {}
 
     def come(self, link="inviter", key=INVITER, address="a"):
+        self.keys[link] = key
         self.lobby.meet_inviter(link, key, address)
 
     def say(self, message, link="inviter", random=RANDOM, now_s=0.0):
         return read(self.lobby.hear_inviter(link, write_room_message(message), random, now_s))
 
-    def open(self, more=1, keep=(), word=WORD, licence=b"", link="inviter", now_s=0.0):
-        return self.say(OpenRooms(word, licence, keep, more), link, now_s=now_s)
+    def open(self, more=1, keep=(), word=WORD, licence=b"", link="inviter", now_s=0.0, random=RANDOM):
+        """What follows, without the relay's proof of the word, which must be there."""
+        tags = Agreed(b"", b"", b"") if licence else self.exchange(word, link)
+        told = self.say(OpenRooms(tags.own, licence, keep, more), link, random, now_s)
+        assert all(answer.proof == tags.others for _, answer in told if isinstance(answer, Rooms))
+        return [
+            (to, replace(answer, proof=b"") if isinstance(answer, Rooms) else answer) for to, answer in told
+        ]
+
+    def exchange(self, word=WORD, link="inviter"):
+        exchange, share = word_share(word, LICENCES.relay, self.keys[link])
+        ((_, answer),) = self.say(share, link)
+        return exchange.finish(answer.point)
 
     def knock(self, link="joiner", room="00000", address="j", now_s=0.0):
         return read(self.lobby.knock(link, room, address, now_s))
@@ -148,8 +163,8 @@ def test_a_member_of_a_swarm_by_this_relay_opens_rooms_that_count_as_those_of_it
     relay = Relay()
     for link, key in (("by list", member), ("by pass", late), ("stranger", NodeKey(bytes([7]) * 32))):
         relay.come(link, key.public)
-    assert relay.say(OpenRooms("", b"", (), 60, (shown,)), "by list")[0][1].licence == shown.licence
-    few, many = (OpenRooms("", b"", (), more, (shown,)) for more in (4, 5))
+    assert relay.say(OpenRooms(b"", b"", (), 60, (shown,)), "by list")[0][1].licence == shown.licence
+    few, many = (OpenRooms(b"", b"", (), more, (shown,)) for more in (4, 5))
     assert relay.say(many, "by pass") == [("by pass", Refused(TOO_MANY_ROOMS, True)), ("by pass", None)]
     assert len(relay.say(few, "by pass")[0][1].digits) == 4
     refused = Refused("this key is not on the list of its swarm", True)
@@ -160,7 +175,7 @@ def test_digits_that_are_taken_are_not_drawn_again():
     relay = Relay()
     relay.come()
     last = (10**5 - 1).to_bytes(4, "big")
-    (_, rooms), *_ = relay.say(OpenRooms(WORD, b"", (), 3), random=last * 3)
+    (_, rooms), *_ = relay.open(3, random=last * 3)
     assert rooms.digits == ("99999", "00000", "00001")
 
 
@@ -175,11 +190,26 @@ def test_an_inviter_without_word_or_licence_is_refused():
         relay.say(CloseRoom("00000"))
 
 
+def test_a_proof_of_the_word_is_good_once_and_only_after_an_exchange():
+    relay = Relay()
+    relay.come()
+    assert relay.say(OpenRooms(bytes(64), b"", (), 1))[0] == ("inviter", Refused(WRONG_WORD, True))
+    tags = relay.exchange()
+    with pytest.raises(RemoteProtocolError):
+        relay.exchange()
+    for proof in (tags.own, tags.own):
+        answer = relay.say(OpenRooms(proof, b"", (), 1))[0][1]
+    assert answer == Refused(WRONG_WORD, True)
+    relay.exchange()
+    answer = relay.say(OpenRooms(b"", LICENCES.give(INVITER), (), 0))[0][1]
+    assert answer.proof == b""  # who has not proved the word gets nothing to test guesses by
+
+
 def test_wrong_words_of_an_address_are_bounded():
     relay = Relay()
     relay.come()
     for _ in range(10):
-        assert relay.open(word="")[0] == ("inviter", Refused(WRONG_WORD, True))
+        assert relay.open(word="wrong")[0] == ("inviter", Refused(WRONG_WORD, True))
     assert relay.open()[0] == ("inviter", Refused(TOO_MANY_WORDS, False))
     assert relay.open(word="", licence=LICENCES.give(INVITER))[0][1].digits == ("00000",)
     relay.come("other inviter", RIVAL, "b")
@@ -193,7 +223,7 @@ def test_wrong_words_of_all_addresses_are_bounded():
     for number in range(3):
         relay.come(number, INVITER, f"address {number}")
     assert [
-        relay.lobby.hear_inviter(n, write_room_message(OpenRooms("x", b"", (), 1)), RANDOM, 0.0)[0].message
+        relay.lobby.hear_inviter(n, write_room_message(OpenRooms(b"x", b"", (), 1)), RANDOM, 0.0)[0].message
         for n in range(3)
     ] == [
         write_room_message(Refused(WRONG_WORD, True)),

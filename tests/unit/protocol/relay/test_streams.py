@@ -458,6 +458,7 @@ def test_who_is_no_longer_a_member_loses_its_streams_and_a_later_one_may_have_so
     assert Ended(stream, "it is no longer a member") in done
     assert end.kinds() == [RESET]
     assert end.machine.members == {C, STRANGER}
+    assert end.machine.seen(B) is end.machine.away(B) is None
     end.hear(OPEN, (B, 2))
     assert end.said() == [(RESET, B, 2, 0)]
     end.open(STRANGER)
