@@ -27,6 +27,11 @@ KINDS = [["number", 2], ["boolean", 1], ["category", 3]]
 RNG = np.random.default_rng(29)
 
 
+@pytest.fixture(autouse=True)
+def same_numbers():
+    RNG.bit_generator.state = np.random.default_rng(29).bit_generator.state
+
+
 def schema(is_class):
     target = (
         ClassTarget("classes", ("no", "yes"), "y") if is_class else NumberTarget("number", 10.0, 3.0, "y")

@@ -57,7 +57,7 @@ def best_by_loops(slopes, curvatures):
 def test_the_best_of_all_cuts_is_found():
     sums = drawn(nodes=12)
     found = splits(sums, COLUMNS, UNIT)
-    assert set(found.columns.tolist()) >= {0, 1, 2} - {-1}
+    assert len(set(found.columns.tolist())) > 1
     for node in range(12):
         gain, column, left = best_by_loops(sums.slopes[node], sums.curvatures[node])
         assert found.columns[node] == column
