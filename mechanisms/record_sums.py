@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Event, Gaussian, Unit, releases_noise_multiplier
-from mechanisms.arguments import count, positive
+from mechanisms.arguments import positive
 from mechanisms.mechanism import Guarantee, Quiet
 from mechanisms.noise.noise import add_units
 from mechanisms.noise.randomness import Words
@@ -30,16 +30,14 @@ from mechanisms.units import RECORD_AGREED, noun_of
 FINEST, COARSEST = 2.0**-20, 1.0
 """The smallest and largest unit. No number of a record exceeds 1."""
 _UNITS_A_STD = 2.0**20
-SIGMAS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSums(Quiet):
-    """Releases noised sums, each with `noise_multiplier`; `records`: the most records that a node has."""
+    """Releases noised sums, each with `noise_multiplier`."""
 
     noise_multiplier: float
     record_norm: float
-    records: int
     guarantee: Guarantee
 
     name = "record-sums"
@@ -63,11 +61,6 @@ class RecordSums(Quiet):
         return min(COARSEST, max(FINEST, 2.0 ** math.floor(math.log2(self.noise_std / _UNITS_A_STD))))
 
     @property
-    def bound(self) -> float:
-        """The bound on a sum divided by `records`: 1 for the records, plus 8 sigma."""
-        return 1 + SIGMAS * self.noise_std / self.records
-
-    @property
     def per_training(self) -> tuple[Event, ...]:
         """One Gaussian release. Offering it is post-processing and costs nothing."""
         return (Gaussian(self.noise_multiplier),)
@@ -80,7 +73,7 @@ class RecordSums(Quiet):
 
 
 def record_sums(
-    epsilon: float, delta: float, releases: int, record_norm: float, records: int, unit: Unit = RECORD_AGREED
+    epsilon: float, delta: float, releases: int, record_norm: float, unit: Unit = RECORD_AGREED
 ) -> RecordSums:
     """Builds the mechanism for `releases` that together cost (epsilon, delta).
 
@@ -88,7 +81,6 @@ def record_sums(
     record or a person, adds. Raises ValueError or TypeError for a value that is not allowed.
     """
     positive("record_norm", record_norm)
-    count("records", records)
     noise_multiplier = releases_noise_multiplier(epsilon, delta, releases)
     guarantee = Guarantee(unit, epsilon, delta, epsilon)
-    return RecordSums(noise_multiplier, record_norm, records, guarantee)
+    return RecordSums(noise_multiplier, record_norm, guarantee)

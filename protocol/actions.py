@@ -46,6 +46,8 @@ class Reason(StrEnum):
     """Honest members cannot have this sum of weights; nobody can tell whose is wrong."""
     BUDGET_SPENT = "budget-spent"
     """A follower's round: it made no offer."""
+    LATE_MEMBER = "late-member"
+    """A follower's round: all sums have the members of the first one, and this node came later."""
     ALL_SPENT = "all-spent"
     """No sum can come any more: so many budgets are spent that the other members are too few for a group."""
     OUTDATED = "outdated"
@@ -54,7 +56,7 @@ class Reason(StrEnum):
     """The node offered nothing: its run is over, or that of others, and too few are left for a group."""
 
 
-FOLLOWED = frozenset({Reason.BUDGET_SPENT, Reason.ALL_SPENT})
+FOLLOWED = frozenset({Reason.BUDGET_SPENT, Reason.LATE_MEMBER, Reason.ALL_SPENT})
 """Why rounds end without an offer that nobody failed to take."""
 
 
@@ -154,7 +156,7 @@ class Elector:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What the sum of the offers of `contributors` decodes to, (Aggregation.summed,), on `group`'s base.
+    """What the sum of the offers of `contributors` decodes to, on `group`'s base, as long as an offer there.
 
     In fixed point it is their mean, float32; of whole numbers their sum, uint32.
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from node.invitation.rooms import Shut
+from protocol.crypto.cpace import Run
 from protocol.crypto.node_key import NodeKey
 from protocol.relay.admission import Licences, Relay
 from protocol.relay.room_messages import (
@@ -21,17 +22,17 @@ from protocol.relay.room_messages import (
     write_room_message,
 )
 from protocol.relay.rooms import Hang, Lobby, Output, Tell
-from protocol.relay.word import Knower, WordExchange
+from protocol.relay.word import INVITER, word_run
 from protocol.wire.ids import Key
 
 KEY = NodeKey(b"relay" + bytes(27))
 ENDPOINT, WORD = "relay.example:443", "v8k2-qm4t"
 
 
-def word_share(word: str, relay: Key, inviter: Key) -> tuple[WordExchange, WordShare]:
+def word_share(word: str, relay: Key, inviter: Key) -> tuple[Run, WordShare]:
     """How an inviter begins to prove a word."""
-    exchange = WordExchange(Knower.INVITER, word, bytes(16), relay, inviter, os.urandom(32))
-    return exchange, WordShare(bytes(16), exchange.share)
+    run = word_run(INVITER, word, bytes(16), relay, inviter, os.urandom(32))
+    return run, WordShare(bytes(16), run.share)
 
 
 class Link:

@@ -87,7 +87,9 @@ class Wires:
     def offer(self, *keys: NodeKey) -> "Wires":
         """A vector of ones from each of these (all, if none is named)."""
         for number, key in enumerate(keys or self.keys):
-            actions = self[key].offer(np.ones(5, dtype="<f4"), rand(number), self.now)
+            node = self[key]
+            ones = np.ones(node._settings.aggregation.summed(node.base.generation), dtype="<f4")
+            actions = node.offer(ones, rand(number), self.now)
             self.carry_out(self.where(key), actions)
         return self.quiet()
 

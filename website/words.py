@@ -10,6 +10,7 @@ SECTIONS = {
     "privacy": "Noise. Epsilon and delta are totals over `train.rounds`; see [privacy](../privacy.md).",
     "aggregation": "How sums are made; see [aggregation](../aggregation.md). The timeouts are caps; below "
     "them, deadlines adapt to what this swarm needs.",
+    "statistics": "What `murmuration stats` computes of all members' rows. No effect on training.",
     "agreement": "How peers agree on scales and lists, by `python -m node.agree`. No effect on training.",
 }
 KEYS = {
@@ -108,6 +109,14 @@ KEYS = {
     "agreement.leave_out_missing": "Whether the agreed task leaves out columns that some peer's file lacks.",
     "agreement.classes": "Classes beyond the target's, which their owner declares to all.",
     "agreement.tries": "How often a peer's sums may be released, each time with new noise.",
+    "statistics.by": "The category by whose groups table one is given.",
+    "statistics.tables": "Pairs of categories, each counted against the other.",
+    "statistics.models": "Generalised linear models, each `{ formula, family }`.",
+    "statistics.survival": "Curves and Cox models, each `{ time, event, grid, by, cox }`.",
+    "statistics.least_rows": "A member with fewer rows takes no part.",
+    "statistics.share": "The share of `privacy.epsilon` and `privacy.delta` that a noised table one costs.",
+    "statistics.tries": "With noise: how often a sum may be tried; the share covers all of them.",
+    "statistics.records": "With noise: the most rows of all members together.",
 }
 REASONS = {
     "group-timeout": "No group formed in time.",

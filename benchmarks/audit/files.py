@@ -42,6 +42,7 @@ from node.data import partition
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Draws, RowDraws, Split, held_back
 from node.data.sources import drawing_of
+from node.jobs.steps import StepTrainer
 from node.runtime.contributions.learning import Learning, make_learning, make_swarm_metric
 from node.runtime.contributions.metric_of_all import RingWords
 from node.runtime.privacy.budget import make_mechanism, noise_of_counts
@@ -50,10 +51,7 @@ from node.task.agreed_sums import norm
 from node.task.load import load_task
 from node.task.sections import Task
 from node.training.build import build_model
-from node.training.step_trainer import StepTrainer
 from node.training.trainer import Trainer, shapes
-from protocol.wire.ids import NO_SID
-from protocol.wire.messages import Base
 
 EPSILONS = (1.0, 3.0)
 SPLIT_OF_BEFORE, EACH_ROW = "the split of before", "each row by itself"
@@ -271,7 +269,7 @@ def _shared_cases(promise: Promise, epsilon: float) -> list[Case]:
         rule, base = mechanism.shared, trainers[0].vector()
 
         def step() -> Array:
-            words = [one.contribution(base).words for one in trainers if isinstance(one, StepTrainer)]
+            words = [one.contribution(base, 0).words for one in trainers if isinstance(one, StepTrainer)]
             return rule.decode(np.sum(words, axis=0, dtype=np.uint32))
 
         return lambda: np.concatenate([step() for _ in range(rule.steps)])
@@ -288,7 +286,6 @@ def _count_cases(promise: Promise, epsilon: float) -> list[Case]:
         "aggregation.swarm_metric_every=1",
         "privacy.metric_share=0.5",
     )
-    base = Base(0, bytes(32), 0, NO_SID)
 
     def runs_of(asked: float, path: Path, read: Read, seed: int) -> Runs:
         task = _dp_sgd_task(min(_NO_NOISE, 2 * asked), *more, *read.settings)
@@ -302,7 +299,7 @@ def _count_cases(promise: Promise, epsilon: float) -> list[Case]:
         size = metric.slots - 1
 
         def count_rows() -> Array:
-            total = RingWords(size).total(metric.words(base, vector), 1)
+            total = RingWords(size).total(metric.words(vector, 0), 1)
             assert total is not None
             return total.units
 
@@ -320,9 +317,7 @@ def _agreement_cases(promise: Promise, epsilon: float) -> list[Case]:
     task = load_task(str(_write_task("--privacy=dp-sgd", "--agree")), promise.sound.settings)
     schema = task.data.schema
     assert schema is not None
-    mechanism = record_sums(
-        epsilon, DELTA, releases=1, record_norm=norm(schema), records=task.agreement.records
-    )
+    mechanism = record_sums(epsilon, DELTA, releases=1, record_norm=norm(schema))
     words = SystemWords(np.random.default_rng(1).bytes)
     released = "all counts and sums of an agreement, once"
 

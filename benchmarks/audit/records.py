@@ -1,4 +1,4 @@
-"""Audits of mechanisms that noise single records once: labels, embeddings, sums of an agreement, counts."""
+"""Audits of mechanisms that noise single records once: labels, embeddings, agreements, counts, table one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ import torch
 from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, proved_claim
 from benchmarks.audit.offers import EXACT
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
+from mechanisms.joint_release import JointNoise
 from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
-from mechanisms.mechanism import CountPlan
+from mechanisms.mechanism import CountPlan, Guarantee
 from mechanisms.noise.randomness import Words
 from mechanisms.noised_counts import CountGrid, CountNoise, count_noise
 from mechanisms.record_sums import RecordSums, record_sums
 from mechanisms.units import ONE_RECORD
 from node.agree.survey import Sums, survey
+from node.jobs.statistics.columns import Category, Number, Table
+from node.jobs.statistics.private import PrivateCounts
 from node.task.agreed_sums import norm
 from node.task.data_schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
 from node.training.figures.tallies import Errors
@@ -36,7 +39,7 @@ SIGNS = "Wang et al. 2017, section 4.3; Dwork & Roth 2014, Corollary 3.15"
 
 def record_cases() -> list[Case]:
     """Return the cases of all mechanisms, mechanism by mechanism."""
-    return [*label_cases(), *embedding_cases(), *agreement_cases(), *count_cases()]
+    return [*label_cases(), *embedding_cases(), *agreement_cases(), *count_cases(), *table_one_cases()]
 
 
 # -- randomised responses ----------------------------------------------------------------------------
@@ -163,7 +166,7 @@ def agreement_cases() -> list[Case]:
     A node's own code sums up the tables: so the audit would see a record that moves the sums farther than the
     norm for which the noise is.
     """
-    mechanism = record_sums(EPSILON, DELTA, releases=1, record_norm=norm(SCHEMA), records=100)
+    mechanism = record_sums(EPSILON, DELTA, releases=1, record_norm=norm(SCHEMA))
     for_one_sum = replace(mechanism, noise_multiplier=mechanism.noise_multiplier / norm(SCHEMA))
     sound = Case(
         mechanism="record-sums of node.agree",
@@ -240,5 +243,54 @@ def noised_counts(noise: CountNoise, members: int) -> Release:
         nothing = np.zeros_like(counts)
         shares = (grid.add_noise(counts if member == 0 else nothing, words) for member in range(members))
         return sum(shares, start=nothing) * grid.unit
+
+    return each_row(one)
+
+
+# -- table one under privacy -----------------------------------------------------------------------------
+
+TABLE_ONE = (Number("age", 0.0, 100.0), Category("ward", ("east", "west")))
+END: Table = {"age": np.array([1e9]), "ward": np.ones(1), "arm": np.ones(1)}
+"""A row at the end of every range: its vector is as long as any row's."""
+
+
+def table_one_cases() -> list[Case]:
+    """One noised table one by group, of H + 1 members; neighbours: the END row, or none.
+
+    A node's own code counts the rows: so the audit would see a row that moves the sums farther than Delta.
+    """
+    noise = count_noise(CountPlan(share=1.0, releases=1), EPSILON, DELTA, HONEST)
+    mechanism = JointNoise(noise, Guarantee(ONE_RECORD, EPSILON, DELTA, EPSILON, honest=HONEST))
+    counts = counts_with(noise)
+    joined = counts.row_units(END)
+    without, unit = np.zeros_like(joined), counts.release.unit
+    sound = Case(
+        mechanism="table one of node.stats",
+        release=noised_table_one(counts, HONEST + 1),
+        pair=Pair(without, joined, without * unit, joined * unit),
+        claim=proved_claim(mechanism.guarantee, "all counts and moments, once, of the honest", EXACT),
+        subject=mechanism,
+    )
+    of_one = replace(noise, noise_multiplier=noise.noise_multiplier * max(counts.release.scales))
+    faults = {
+        "noise for one column alone": noised_table_one(counts_with(of_one), HONEST + 1),
+        "two of three add no noise": noised_table_one(counts, 1),
+    }
+    return [sound, *(replace(sound, fault=fault, release=release) for fault, release in faults.items())]
+
+
+def counts_with(noise: CountNoise) -> PrivateCounts:
+    """Return the counts by group with this noise."""
+    return PrivateCounts.of(TABLE_ONE, Category("arm", ("a", "b")), noise, 1_000, MAX_MEMBERS)
+
+
+def noised_table_one(counts: PrivateCounts, members: int) -> Release:
+    """Return a release of units (d,), with the shares of noise of so many members; a row is one run."""
+    release = counts.release
+
+    def one(units: Array, words: Words) -> Array:
+        nothing = np.zeros_like(units)
+        offers = (release.add_noise(units if member == 0 else nothing, words) for member in range(members))
+        return sum(offers, start=nothing) * release.unit
 
     return each_row(one)

@@ -121,10 +121,10 @@ def _outcome(arm: Arm, data: Path, path: Path, seed: int) -> Outcome:
     task = load_task(str(path), [*settings, *more])
     steps = trainer_of_all(task, dataset, MEMBERS, SeededWords(np.random.default_rng([seed, 3])))
     base, seconds = steps.vector(), []
-    for step in range(1, (task.train.steps or 0) + 1):
+    for generation in range(task.train.steps or 0):
         begun = time.perf_counter()
-        contributed = steps.contribution(base)
+        contributed = steps.contribution(base, generation)
         seconds.append(time.perf_counter() - begun)
-        base = steps.following(base, step, contributed.words)
+        base = steps.following(base, generation, contributed.words)
     rows = (task.privacy.sampling_probability or 0.0) * len(dataset.train_y)
     return Outcome(steps.evaluate(base).metrics["auc"] or 0.0, median(seconds[-_TIMED:]), rows)

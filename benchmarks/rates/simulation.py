@@ -18,13 +18,13 @@ from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.noise.randomness import SeededWords, Words
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
+from node.jobs.steps import StepTrainer
 from node.runtime.privacy.budget import make_mechanism
 from node.task.load import read_task
 from node.task.sections import Task
 from node.task.shared_noise_keys import DISTRIBUTED
 from node.task.step_defaults import StepDefaults, step_defaults
 from node.training.build import build_model
-from node.training.step_trainer import StepTrainer
 from node.training.trainer import Trainer, Vector, make_trainer, shapes
 
 DELTA = 1e-5
@@ -77,8 +77,8 @@ def trainer_of_all(task: Task, dataset: Dataset, members: int, words: Words) -> 
 def final_average(trainer: StepTrainer, task: Task) -> Vector:
     """Take all steps of `task`; return the last average of iterates (d,)."""
     base = trainer.vector()
-    for step in range(1, (task.train.steps or 0) + 1):
-        base = trainer.following(base, step, trainer.contribution(base).words)
+    for generation in range(task.train.steps or 0):
+        base = trainer.following(base, generation, trainer.contribution(base, generation).words)
     return base
 
 

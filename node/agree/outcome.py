@@ -4,7 +4,7 @@ With n rows that have a value, and u = (value - middle) / half of a public range
 
     mean = middle + half sum(u) / n          std = half sqrt(sum(u^2) / n - (sum(u) / n)^2)
 
-Each sum has a public standard error, `doubt`, from the noise of all peers and the rounding of secure sums.
+Each sum has a public standard error, `doubt`, from the noise of all peers and the rounding of each row.
 Figures smaller than that are not used. Every peer computes from the same bits (the agreed base), so all
 derive the same task.
 """
@@ -64,17 +64,13 @@ class Agreed:
     entries: tuple[Entry, ...]
 
 
-def totals(
-    mean: NDArray[np.float32], peers: int, section: AgreementSection, noise_std: float, bound: float
-) -> Totals:
-    """Returns the totals from the agreed mean (d,) of the sums of `peers`, each divided by `section.records`.
+def totals(sums: NDArray[np.float64], peers: int, noise_std: float, unit: float) -> Totals:
+    """Returns the totals (d,) over the rows of `peers`, with what they are off by.
 
-    `noise_std` is that of one peer's sum; `bound` is the limit of an offer's coordinates. Fixed point rounds
-    as in protocol.aggregation.fixed_point (a sum is off by less than n / s, s = 2^31 / (n bound)), float32 by
-    twice 2^-24 of a sum.
+    `noise_std` is that of one peer's sum. Each row's numbers are rounded to `unit`: their rounding has the
+    standard deviation unit / sqrt(12). The first total is that of rows.
     """
-    sums = mean.astype(np.float64) * peers * section.records
-    rounding = section.records * bound * peers**2 * 2.0**-31 + float(np.abs(sums).max()) * 2.0**-23
+    rounding = unit * math.sqrt(max(0.0, float(sums[0])) / 12)
     return Totals(sums, math.hypot(noise_std * math.sqrt(peers), rounding), peers)
 
 

@@ -1,10 +1,10 @@
-r"""An agreement: an ordinary node, whose only update is the sums of its rows.
+r"""An agreement: an ordinary node, whose job is one sum over all rows.
 
-survey --> offer --> Completed: the swarm's mean of sums --> the same task file at every peer
+survey --> offer --> Completed: the swarm's totals --> the same task file at every peer
              \---> Failed: tried again, as far as the share of the budget allows
 
-With privacy, the node adds noise to the sums before it stores or offers them: it offers an offer that did not
-leave again unchanged; an offer that left is spent, and another try draws and charges new noise.
+With privacy, the node adds noise to the sums before it offers them: an offer that left is spent, and another
+try draws and charges new noise (node.jobs.survey).
 """
 
 from __future__ import annotations
@@ -12,46 +12,36 @@ from __future__ import annotations
 import json
 import math
 import sys
-import threading
-import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-
-import numpy as np
-from torch import nn
 
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.record_sums import FINEST, RecordSums
 from node.agree.outcome import Agreed, agreed, totals
-from node.agree.survey import Sums, absent_columns, survey
+from node.agree.survey import absent_columns, survey
 from node.agree.task_file import agreed_text
 from node.agree.width import check_narrowing, with_classes
+from node.app.jobs import prepare_job
 from node.app.run import About, Prepared, run_as
 from node.app.signals import until_done_or_told
-from node.app.start_checks import allowed, check_others, named_members, nicknames
+from node.app.start_checks import check_others, named_members, nicknames
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
 from node.data.sources import drawing_of
+from node.jobs.survey import Survey, totals_in
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
-from node.runtime.contributions.learning import Learning
-from node.runtime.contributions.metric_of_all import NoMetric
-from node.runtime.contributions.updates import Updates
-from node.runtime.contributions.weighting import Uniform
 from node.runtime.engine import Engine
-from node.runtime.plan import Plan
-from node.runtime.privacy.budget import offer_bound
-from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import Alone, End
 from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
 from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file
 from node.system.errors import ConfigError, UserError, reason, shown
-from node.system.system import SYSTEM, Entropy, System
+from node.system.system import SYSTEM, System
 from node.task.agreed_sums import parts
 from node.task.agreement_noise import in_rows, is_drowned, noise_in_sum, noise_of
 from node.task.data_schema import Schema
@@ -59,10 +49,6 @@ from node.task.load import read_task
 from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
 from node.task.sections import Task
-from node.training.figures.headline import Headline
-from node.training.local_tensors import Array
-from node.training.model_file import Card, Tensors
-from node.training.trainer import Evaluation, Trained, Vector
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
 
@@ -77,78 +63,6 @@ NOTHING_CHARGED = (
     "all go on without whoever is missing: --without NAME"
 )
 _SURE = 6.0  # standard errors: one mark in a billion is then read wrong
-
-
-class Surveyor:
-    """A node's sums as its update: (d,) sums over its rows, each divided by `agreement.records`."""
-
-    once = True
-
-    def __init__(
-        self, sums: Sums, records: int, mechanism: RecordSums | None, entropy: Entropy = SYSTEM.entropy
-    ) -> None:
-        self._sums = sums
-        self._records = records
-        self._mechanism = mechanism
-        self._words = SystemWords(entropy)
-
-    def vector(self) -> Vector:
-        """Returns zeros: no sum is known yet."""
-        return np.zeros(len(self._sums), np.float32)
-
-    def train(
-        self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
-    ) -> Trained:
-        """Returns `working` (d,) plus the sums with new noise."""
-        begun = time.perf_counter()
-        if self._mechanism is None:
-            released = self._sums * FINEST
-        else:
-            released = self._mechanism.release(self._sums, self._words)
-        return Trained(
-            working + (released / self._records).astype(np.float32), 0.0, time.perf_counter() - begun
-        )
-
-    def evaluate(self, vector: Vector) -> Evaluation:
-        """Returns accuracy 1 if the peers have agreed on sums, else 0; the loss is 0."""
-        agreed = float(vector.any())
-        return Evaluation(agreed, 0.0, {}, Headline("accuracy", agreed, None))
-
-    def own_loss(self, vector: Vector) -> float:
-        """Returns 0: sums have no loss."""
-        return 0.0
-
-    def tensors(self, vector: Vector) -> dict[str, Array]:
-        """Returns no tensors: an agreement writes only the task."""
-        return {}
-
-    def module(self, vector: Vector) -> nn.Module:
-        """Returns an identity: there is no model."""
-        return nn.Identity()
-
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        """No tensors."""
-        return ()
-
-    def resume(self, stored: Tensors) -> None:
-        """Does nothing: there are no own tensors."""
-
-    def keep_features(self, folder: Path) -> None:
-        """Does nothing: there is no model."""
-
-
-class AgreementFolder(Folder):
-    """A folder of state and history, without models."""
-
-    def models(
-        self,
-        tensors_of: object,
-        base: Base,
-        vectors: tuple[Floats, Floats],
-        privacy: Mapping[str, object] | None,
-    ) -> None:
-        """Writes no model: the result of an agreement is a task."""
 
 
 def agreement_texts(event: NodeEvent, tries: int = ROUNDS) -> tuple[str, ...]:
@@ -186,14 +100,14 @@ def agree(options: NodeOptions, written: Path, without: Sequence[str] = ()) -> i
         if error.end is End.NOBODY_CAME:
             raise UserError(f"no agreement: {error.why}: {NOTHING_CHARGED}") from None
         raise UserError(f"{NO_AGREEMENT} ({error.why})") from None
-    base, mean = ends[-1]
+    base, vector = ends[-1]
     if base.generation == 0 and status == INTERRUPTED:
         return status
-    _tell(conclude(prepared, options.task, base, mean, written), base, written, options)
+    _tell(conclude(prepared, options.task, base, vector, written), base, written, options)
     return status
 
 
-def conclude(prepared: Prepared, task: Task, base: Base, mean: Floats, written: Path) -> Agreed:
+def conclude(prepared: Prepared, task: Task, base: Base, vector: Floats, written: Path) -> Agreed:
     """Writes the task that follows from the last base; returns what was agreed.
 
     Raises UserError if that base is no agreement.
@@ -201,9 +115,8 @@ def conclude(prepared: Prepared, task: Task, base: Base, mean: Floats, written: 
     if base.generation == 0:
         raise UserError(NO_AGREEMENT)
     mechanism = prepared.learning.mechanism
-    noise_std = noise_in_sum(mechanism, 1)
-    bound = offer_bound(prepared.options.task, mechanism)
-    found = agreed(task, totals(mean, base.members, task.agreement, noise_std, bound))
+    unit = mechanism.unit if isinstance(mechanism, RecordSums) else FINEST
+    found = agreed(task, totals(totals_in(vector), base.members, noise_in_sum(mechanism, 1), unit))
     save(written, agreed_text(task, found, base, written))
     return found
 
@@ -249,15 +162,12 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
     sums = survey(
         path, schema, unit, section.records, absent_columns(path, schema, section), drawing=by_person
     )
-    plain = replace(task.aggregation.without_slots, clip=1.0, loss_gate=None, dropouts=0)
+    plain = replace(task.aggregation.without_slots, shares="seed", loss_gate=None, dropouts=0)
     plain = replace(plain, min_participants=_least(options, without))
-    bound = offer_bound(replace(task, aggregation=plain), mechanism)
-    surveyor = Surveyor(sums, section.records, private, system.entropy)
     own_noise = replace(task.privacy, honest=None)  # in the only round each peer adds noise of its own
-    options = replace(options, task=replace(task, privacy=own_noise, aggregation=plain))
-    return Prepared(
-        options=options,
-        about=About(
+    return prepare_job(
+        replace(options, task=replace(task, privacy=own_noise, aggregation=plain)),
+        About(
             data=f"{path.name}: {int(sums[0] * unit)} {'rows' if by_person is None else 'persons'}",
             what=f"agreement on {len(sums)} sums",
             notes={
@@ -265,30 +175,13 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
                 **_precision(mechanism, plain.min_participants, int(sums[0] * unit)),
             },
         ),
-        folder=partial(AgreementFolder, card=Card({}, None, (), ()), disk=system.disk),
-        plan=Plan(
-            task=options.task,
-            parameters=_parameters(task, len(sums), bound, options.roster),
-            accuracy_of="agreement",
-            rounds=1,
-            sums=1,
-            tries=options.rounds or ROUNDS,
-            waits=options.wait_s > 0,
-            nicknames=nicknames(options),
-            swarm_folder=options.swarm_folder,
-        ),
-        learning=Learning(
-            trainer=surveyor,
-            mechanism=mechanism,
-            # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
-            spends_for=f"agreement on {task.task.name}",
-            contribution=lambda state: Updates(
-                state, surveyor, mechanism, Uniform(), NoMetric(), system.entropy
-            ),
-            offered=len(sums),
-            bound=bound,
-        ),
-        allow=allowed(options),
+        Survey(sums, unit, private, SystemWords(system.entropy)),
+        mechanism,
+        parameters=_parameters(task, len(sums), options.roster),
+        # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
+        name=f"agreement on {task.task.name}",
+        sums=1,
+        tries=options.rounds or ROUNDS,
         system=system,
     )
 
@@ -368,13 +261,13 @@ def _schema_of(task: Task) -> Schema:
     return schema
 
 
-def _parameters(task: Task, size: int, bound: float, roster: bytes | None) -> str:
+def _parameters(task: Task, size: int, roster: bytes | None) -> str:
     """Returns what all peers of an agreement must share: the whole task with its [agreement] section.
 
     `roster`: as `canonical_parameters` takes it.
     """
     whole = replace(task, aggregation=replace(task.aggregation, dropouts=0))
-    agreed_on = json.loads(canonical_parameters(whole, [("sums", (size,))], bound, roster=roster))
+    agreed_on = json.loads(canonical_parameters(whole, [("sums", (size,))], None, roster=roster))
     agreed_on["agreement"] = shared_values(task.agreement)
     for name, usual in (("leave_out_missing", False), ("classes", ())):  # as before there were such keys
         if agreed_on["agreement"][name] == usual:

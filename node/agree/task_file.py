@@ -62,7 +62,7 @@ def _sections(task: Task, folder: Path) -> Iterator[str]:
         schema = values.pop("schema", None)
         if values:
             yield f"[{section.name}]"
-            yield from (f"{name} = {toml(value)}" for name, value in values.items())
+            yield from (f"{name} = {toml(plain(value))}" for name, value in values.items())
             yield ""
         if schema is not None:
             yield from _schema(schema)

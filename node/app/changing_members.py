@@ -18,18 +18,18 @@ from node.storage.nicknames import Nicknames
 from node.storage.swarm_file import SWARM, Swarm, read_swarm
 from node.storage.vouches import newcomers
 from node.system.errors import ConfigError
-from protocol.swarm.node_state import NO_WORDS, Words
+from protocol.swarm.node_state import NO_VOUCHES, Vouches
 
 LOOK_S = 1.0
 _Stamp = tuple[int, int] | None
 
 
-def words_of(swarm: Swarm | None, folder: Path | None) -> Words:
+def vouches_of(swarm: Swarm | None, folder: Path | None) -> Vouches:
     """What the owner knows of later members; `folder` has the words for newcomers. Raises ConfigError."""
     if swarm is None:
-        return NO_WORDS
+        return NO_VOUCHES
     waiting = () if folder is None else newcomers(folder, swarm)
-    return Words(swarm.roster.digest, (*swarm.roster.later, *waiting), swarm.removed)
+    return Vouches(swarm.roster.digest, (*swarm.roster.later, *waiting), swarm.removed)
 
 
 @asynccontextmanager
@@ -72,7 +72,7 @@ class _Changing:
             swarm = read_swarm(self._folder)
             if swarm.roster.digest != self._swarm.roster.digest:
                 raise ConfigError(f"{self._folder / SWARM} has another list: it holds from the next start")
-            words = words_of(swarm, self._folder)
+            vouches = vouches_of(swarm, self._folder)
         except ConfigError as error:
             self._engine.warn(f"{error}; until then the members stay as they are")
             return
@@ -81,7 +81,7 @@ class _Changing:
         self._swarm = swarm
         self._names.take(swarm.names)
         self._streams.change_members(swarm.roster.passes, swarm.removed)
-        await self._engine.change_members(frozenset(swarm.learned_with), words)
+        await self._engine.change_members(frozenset(swarm.learned_with), vouches)
 
 
 def _stamp(path: Path) -> _Stamp:

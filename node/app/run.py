@@ -17,7 +17,7 @@ import torch
 from prometheus_client import CollectorRegistry
 from torch import nn
 
-from node.app.changing_members import following, words_of
+from node.app.changing_members import following, vouches_of
 from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
 from node.app.start_checks import (
@@ -32,6 +32,7 @@ from node.cli.logs import Log
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Split
+from node.jobs.cohort import Cohort
 from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
 from node.net.relay.streams import Presence, RelayedStreams
 from node.net.routes import answers
@@ -250,8 +251,10 @@ def prepared_on(
     named, mechanism = designed.named, designed.mechanism
     learning = make_learning(task, designed.model, dataset, options.seed, mechanism, system)
     trainer, steps = learning.trainer, task.step_plan
-    rounds = options.rounds or task.train.rounds
+    exact = isinstance(learning.job, Cohort)
+    rounds = learning.sums or options.rounds or task.train.rounds
     sums = rounds if steps is None else last_step(steps, options.rounds)
+    report_every = 1 if exact else None if steps is None else steps.report_every
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
@@ -284,6 +287,8 @@ def prepared_on(
             rounds=rounds,
             sums=sums,
             tries=sums,
+            report_every=report_every,
+            cohort=exact,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
             swarm_folder=options.swarm_folder,
@@ -292,7 +297,7 @@ def prepared_on(
         allow=allowed(options),
         system=system,
         lone=LoneTraining(options.task, dataset, options.seed, rounds, options.alone_s, system=system)
-        if options.alone_s
+        if options.alone_s and not exact
         else None,
     )
 
@@ -350,6 +355,7 @@ def _settings(
             by_steps=plan.report_every is not None,
             run_steps=plan.report_every or 1,
             leave_out=section.leave_out_rounds * (plan.report_every or 1),
+            cohort=plan.cohort,
             budget="" if learning.mechanism.guarantee is None else learning.spends_for,
         ),
         contacts=Contacts(
@@ -357,24 +363,27 @@ def _settings(
             tracker=options.tracker,
             pins=pins,
             allow=prepared.allow,
-            words=words_of(options.swarm, options.swarm_folder),
+            vouches=vouches_of(options.swarm, options.swarm_folder),
         ),
         aggregation=Aggregation(
             dimension=dimension,
             shares=ShareSettings(section.shares, learning.bound, section.max_share_value),
-            masked=masked_settings(section, learning.bound, options.task.privacy.honest),
+            masked=masked_settings(
+                section, learning.bound, options.task.privacy.honest, all_or_none=learning.job is not None
+            ),
             offered=learning.offered,
+            lengths=None if learning.job is None else learning.job.words,
         ),
         timeouts=Timeouts(
             group_s=section.group_timeout_s,
             session=SessionTimeouts(section.shares_timeout_s, section.sums_timeout_s, section.least_rate),
             wait_s=options.wait_s,
-            wait_each_s=options.wait_s if isinf(options.wait_s) else 0.0,
+            wait_each_s=options.wait_s if plan.cohort or isinf(options.wait_s) else 0.0,
         ),
         quorum=QuorumRules(
             electorate=_first_electorate(options, endpoint),
             liars=liars_of(section),
-            weak=section.weak,
+            weak=section.weak and not plan.cohort,
             amnesty_s=section.amnesty_s,
         ),
     )
@@ -589,7 +598,10 @@ async def _live(
     tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
     settings = _settings(prepared, key, endpoint, state.dimension, _pins(options, tracker))
     state.begin_epoch()  # before the node announces anything
-    node = Node(settings, state.node_state, state.past, prepared.system.entropy(32))
+    node_state = state.node_state
+    if learning.job is not None and learning.job.is_over(state.base_vector):
+        node_state.last = state.base.generation
+    node = Node(settings, node_state, state.past, prepared.system.entropy(32))
     folder = prepared.folder(out)
     if learning.trainer.own_names:
         learning.trainer.resume(folder.private())

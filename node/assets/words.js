@@ -144,7 +144,7 @@ export const outcome = (round, bySteps = false) => {
   return `${bySteps ? "No step" : "Own update"}: ${REASONS[round.reason] ?? round.reason}${missing}${again}`;
 };
 
-const FOLLOWED = new Set(["budget-spent", "all-spent"]);
+const FOLLOWED = new Set(["budget-spent", "late-member", "all-spent"]);
 
 export const kindOf = (round) =>
   round.outcome === "aggregated" ? "aggregated" : FOLLOWED.has(round.reason) ? "followed" : "alone";

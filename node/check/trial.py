@@ -22,13 +22,13 @@ from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding
 from node.data.dataset import Dataset
 from node.data.report import TOO_FEW
+from node.jobs.steps import StepTrainer
 from node.system.errors import shown
 from node.task.data_schema import ClassTarget
 from node.task.sections import Task, TrainSection
 from node.training.build import build_model
 from node.training.figures.metrics import chosen_labels
 from node.training.losses import constant_outputs, make_loss
-from node.training.step_trainer import StepTrainer
 from node.training.trainer import Diverged, Trainer, Vector, make_trainer
 
 _EPOCHS, _ROUNDS = 2, 5
@@ -158,8 +158,8 @@ def _shared_steps(task: Task, sample: Dataset, seed: int, mechanism: Distributed
     steps = min(plan.steps, _ROUNDS * plan.report_every)
 
     def train(base: Vector) -> Vector:
-        for step in range(1, steps + 1):
-            base = trainer.following(base, step, trainer.contribution(base).words)
+        for generation in range(steps):
+            base = trainer.following(base, generation, trainer.contribution(base, generation).words)
         return base
 
     return f"{steps} steps with noise on {len(sample.train_y)} rows", trainer, train

@@ -49,6 +49,7 @@ COMMANDS = (
     Entry("init", "node.init.__main__", "look at your data, and write a task for them"),
     Entry("check", "node.check.__main__", "report before a run what would fail"),
     Entry("agree", "node.agree.__main__", "agree with peers on scales and lists, before you learn"),
+    Entry("stats", "node.stats.__main__", "statistics of all members, as if their rows were in one table"),
     Entry("predict", "node.predict.__main__", "predict new rows with the common model"),
     Entry("show", "node.show.__main__", "the page of a run from its folder; compare several runs"),
     Entry("report", "node.report.__main__", "write a run as one HTML file, or as a table"),

@@ -8,7 +8,6 @@ for the inviter alone, and whoever stands in between learns no more than the rel
 from __future__ import annotations
 
 import asyncio
-import hmac
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -20,7 +19,7 @@ from node.net.relay.client import NoWay, RelayClient, next_message, prove
 from node.system.errors import UserError
 from node.system.streams import KERNEL
 from node.system.system import SYSTEM, System
-from protocol.crypto.cpace import SCALAR_BYTES
+from protocol.crypto.cpace import SCALAR_BYTES, Agreed
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Refused, Relay
@@ -37,7 +36,7 @@ from protocol.relay.room_messages import (
     read_to_joiner,
     write_room_message,
 )
-from protocol.relay.word import NONCE_BYTES, Knower, Tags, WordExchange
+from protocol.relay.word import INVITER, NONCE_BYTES, word_run
 from protocol.wire.ids import Key
 
 _ANSWER_S = 30.0
@@ -159,10 +158,10 @@ async def opened_rooms(
         try:
             async with asyncio.timeout(_ANSWER_S):
                 shown = await prove(ws, key, system.entropy)
-                proof = b""
+                agreed = None
                 if isinstance(knows, str):
-                    tags = await _exchange(ws, knows, shown, key, system)
-                    asked, proof = replace(asked, proof=tags.own), tags.others
+                    agreed = await _exchange(ws, knows, shown, key, system)
+                    asked = replace(asked, proof=agreed.own)
                 else:
                     _check_key(relay, shown, knows)
                 await ws.send_bytes(write_room_message(asked))
@@ -170,8 +169,8 @@ async def opened_rooms(
         except (OSError, RemoteProtocolError) as error:
             raise _silent(relay, error) from error
         match answer:
-            case Rooms(licence, digits, shown_proof):
-                if not hmac.compare_digest(shown_proof, proof):
+            case Rooms(licence, digits, proof):
+                if agreed is not None and not agreed.is_proved(proof):
                     raise _stranger(relay)
                 async with _reading(_Rooms(ws)) as rooms:
                     yield rooms, Relay(relay, shown, licence), digits
@@ -183,15 +182,17 @@ async def opened_rooms(
                 raise ConnectionError(f"no relay answers at {relay}: it says {type(answer).__name__}")
 
 
-async def _exchange(ws: ClientWebSocketResponse, word: str, relay: Key, key: NodeKey, system: System) -> Tags:
-    """Runs CPace by the relay's word: what this end shows, and what the relay must show."""
+async def _exchange(
+    ws: ClientWebSocketResponse, word: str, relay: Key, key: NodeKey, system: System
+) -> Agreed:
+    """Runs CPace by the relay's word."""
     nonce, scalar = system.entropy(NONCE_BYTES), system.entropy(SCALAR_BYTES)
-    exchange = WordExchange(Knower.INVITER, word, nonce, relay, key.public, scalar)
-    await ws.send_bytes(write_room_message(WordShare(nonce, exchange.share)))
+    run = word_run(INVITER, word, nonce, relay, key.public, scalar)
+    await ws.send_bytes(write_room_message(WordShare(nonce, run.share)))
     answer = read_to_inviter(await next_message(ws))
     if not isinstance(answer, WordShare):
         raise RemoteProtocolError(f"it says {type(answer).__name__}")
-    return exchange.finish(answer.point)
+    return run.finish(answer.point)
 
 
 def _stranger(relay: str) -> UserError:

@@ -1,6 +1,8 @@
 """The models in the package; a task names any other torch module by its import path."""
 
+from node.models.additive import Additive
 from node.models.networks import MLP, ConvNet, Linear
 from node.models.scattering import Scattering
+from node.models.trees import Trees
 
-__all__ = ["MLP", "ConvNet", "Linear", "Scattering"]
+__all__ = ["MLP", "Additive", "ConvNet", "Linear", "Scattering", "Trees"]

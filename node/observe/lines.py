@@ -46,6 +46,8 @@ def _outcome_text(record: Record) -> str:
         return "offered nothing: too few members have any privacy budget left"
     if record.reason == Reason.BUDGET_SPENT:
         return "offered nothing (the privacy budget is spent), followed the others"
+    if record.reason == Reason.LATE_MEMBER:
+        return "offered nothing (it came after the first sum), followed the others"
     alone = f", {counted(record.alone, 'round')} alone in a row" if record.alone > 1 else ""
     return f"own update kept ({record.reason}{missing}){alone}"
 

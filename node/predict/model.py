@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -133,14 +133,20 @@ def in_own_units(saved: SavedModel, values: NDArray[np.float32]) -> NDArray[np.f
     return values.astype(np.float64) * schema.target.std + schema.target.mean
 
 
-def written(saved: SavedModel, outputs: torch.Tensor) -> bytes:
+def written(
+    saved: SavedModel, outputs: torch.Tensor, beside: Sequence[Sequence[object]] | None = None
+) -> bytes:
     """Returns a CSV of predictions: row number from 1, prediction, and for classes all probabilities.
+
+    `beside`: further cells, of the head and of each row.
 
     A number is in the unit of the data, that of a count its mean. Probabilities are corrected
     (node.training.figures.calibration), the predicted class is the model's.
     """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(_lines(saved, outputs))
+    text, lines = io.StringIO(), _lines(saved, outputs)
+    if beside is not None:
+        lines = ([*line, *more] for line, more in zip(lines, beside, strict=True))
+    csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue().encode()
 
 

@@ -38,5 +38,8 @@ class PredictOptions:
     )
     cells: Mapping[str, object] | None = cells_option()
     out: Path = option("the output. Default: %(default)s", _out, default="predictions.csv", metavar="FILE")
+    explain: bool = switch(
+        "also write what each column adds to a row's prediction, of an additive model. Default: no"
+    )
     json: bool = switch("print one JSON object. Default: no")
     debug: bool = switch(DEBUG)

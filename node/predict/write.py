@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from node.cli.sigint import begun
+from node.predict.explain import contributions
 from node.predict.model import answer, calibration, figures, open_model, written
 from node.predict.options import PredictOptions
 from node.predict.rows import read_rows
@@ -30,8 +31,9 @@ def predict(options: PredictOptions) -> str:
     corrected = calibration(saved)
     chances = "" if corrected is None else corrected.says
     text = say(len(outputs), str(options.out), found, saved.about, chances)
+    parts = contributions(saved, rows.x, outputs) if options.explain else None
     begun()
-    _write(options.out, written(saved, outputs))
+    _write(options.out, written(saved, outputs, parts))
     return text
 
 

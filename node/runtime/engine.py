@@ -93,7 +93,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import NotFiniteError
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.node import Node
-from protocol.swarm.node_state import Words
+from protocol.swarm.node_state import Vouches
 from protocol.vectors.pieces import base_digest
 from protocol.wire.messages import Base, Group, Key, Parting, Vouch
 from protocol.wire.signing import parameters_hash
@@ -254,15 +254,13 @@ class Engine:
 
     async def _is_over(self) -> bool:
         """Returns whether the run is over, or this node has given up."""
-        return self._given_up is not None or await self._shell.look(lambda: self._plan.over(self._state.base))
+        return self._given_up is not None or await self._shell.look(lambda: self._node.is_over)
 
     async def _came_back_to_nobody(self) -> bool:
         """Returns whether this node's earlier swarm is gone, as a whole round has shown."""
         if not self._had_a_swarm or self._given_up is not None or self.stopping.asked:
             return False
-        return await self._shell.look(
-            lambda: not self._plan.over(self._state.base) and self._node.swarm_end.is_deserted
-        )
+        return await self._shell.look(lambda: not self._node.is_over and self._node.swarm_end.is_deserted)
 
     async def leave(self) -> None:
         """Says goodbye and completes what has begun, so that nothing stays half-stored or half-sent.
@@ -344,9 +342,10 @@ class Engine:
             self._meter.enter("idle")
             if outcome is not None:
                 await self._history.catch_up()
-                if not self._plan.over(self._state.base):
+                if not await self._is_over():
                     is_first = outcome.round == self._first_round
-                    self._given_up = given_up(outcome, self._alone(outcome), is_first, self._plan)
+                    alone, sums = self._alone(outcome), self._state.base.generation
+                    self._given_up = given_up(outcome, alone, is_first, self._plan, sums)
 
     async def _tell_if_outpaced(self, ended: int, since: float) -> None:
         """Tells the owner if the others went on after round `ended` while this node trained, from `since` on.
@@ -388,8 +387,8 @@ class Engine:
     async def _offer(self) -> None:
         """Hands the offer to the session, which alone holds the vector when this returns."""
         offer = await asyncio.to_thread(self._contribution.offer)
-        rand = self._system.entropy(32)
-        await self._shell.feed(lambda now: self._node.offer(offer, rand, now))
+        rand, made_for = self._system.entropy(32), self._training.made_for
+        await self._shell.feed(lambda now: self._node.offer(offer, rand, now, made_for))
 
     async def _follow(self) -> None:
         """Offers nothing and takes the others' next base."""
@@ -462,9 +461,9 @@ class Engine:
                 self._closed.set()
         return []
 
-    async def change_members(self, allow: frozenset[Key], words: Words) -> None:
+    async def change_members(self, allow: frozenset[Key], vouches: Vouches) -> None:
         """Learns with these keys from now on, and with no others (an invited swarm alone)."""
-        await self._shell.feed(lambda now: self._node.change_members(allow, words, now))
+        await self._shell.feed(lambda now: self._node.change_members(allow, vouches, now))
 
     def _keep_vouch(self, vouch: Vouch) -> None:
         """Keeps a member's word for a newcomer, and tells the owner, who may accept it."""
@@ -585,7 +584,8 @@ class Engine:
                 trusted = ", ".join(map(self._called, why.trusted))
                 how = f"on the word of {trusted}" if trusted else "proved by the sessions that led to it"
                 self._observer.handle(CaughtUp(base, how))
-        return self._node.adopted(base, self._shell.clock.now())
+        over = await self._aside(self._contribution.is_over, vector)
+        return self._node.adopted(base, self._shell.clock.now(), over)
 
     async def _fall_back(self, failed: Failed) -> None:
         self._rounds_alone += 1
@@ -605,7 +605,7 @@ class Engine:
 
     async def summarise(self) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json."""
-        finished = self.end is End.SPENT or self._plan.over(self._state.base)
+        finished = self.end is End.SPENT or self._node.is_over
         own = self.own.figures.open
         alone = None if own is None else own.alone
         return await self._history.summarise(self.transport.counts, self._sums.facts, finished, alone)

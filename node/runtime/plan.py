@@ -26,25 +26,19 @@ class Plan:
     rounds: int
     """The rounds of the run, as people count them."""
     sums: int
-    """The agreed sums of the run: it is over once the node's base is that of the last one."""
+    """The most agreed sums of the run: it is over once the node's base is that of the last one."""
     tries: int
     """After so many rounds alone in a row the node gives up."""
+    report_every: int | None = None
+    """The sums in a round, each of which is for one base; None: each round is one sum, of updates."""
+    cohort: bool = False
+    """Whether all sums have the members of the first one: without one of them, none comes."""
     waits: bool = False
     """Whether the owner has it wait for the first group: it gives up without one."""
     nicknames: Nicknames = NO_NICKNAMES
     """The owner's names of keys."""
     swarm_folder: Path | None = None
     """Where the words for newcomers to an invited swarm are kept; None: nobody was invited."""
-
-    @property
-    def report_every(self) -> int | None:
-        """The steps in a round, each of which is one sum; None: each round is one sum of updates."""
-        steps = self.task.step_plan
-        return None if steps is None else steps.report_every
-
-    def over(self, base: Base) -> bool:
-        """Returns whether the run is over with this base."""
-        return base.generation >= self.sums
 
     def round(self, base: Base) -> int:
         """Returns the last round that ended with this base, by the sums that led there."""

@@ -569,8 +569,10 @@ class State:
         """Charges an offer in session `sid` of which this node keeps no vector.
 
         With a spend file, its line is on disk when this returns; the ledger gets the charge from it at need.
+        A charge of nothing has no line there.
         """
-        with self._charged(sid, round, 0, at_ms, receipt, durable=self._spending is None):
+        durable = self._spending is None or not receipt.events
+        with self._charged(sid, round, 0, at_ms, receipt, durable):
             pass
 
     @contextmanager

@@ -36,7 +36,6 @@ def noise_of(task: Task, schema: Schema) -> Mechanism:
         delta=section.share * privacy.delta,
         releases=section.tries,
         record_norm=norm(schema),
-        records=section.records,
         unit=RECORD_AGREED if task.rows_per_person is None else PERSON_AGREED,
     )
 

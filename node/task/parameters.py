@@ -47,11 +47,11 @@ def canonical_parameters(
     an offer's coordinates, None if it has none; `digests` are those of initial tensors that must be equal;
     `computed` are values that the mechanism computed from `[privacy]`; `roster` is the digest of the members'
     list in a swarm made by invitation, so that nodes with different lists do not meet. The JSON
-    leaves out what a node may choose for itself (its data, its timeouts) and the agreement on scales, which
-    is over.
+    leaves out what a node may choose for itself (its data, its timeouts) the agreement on scales, which
+    is over, and statistics.
     """
     agreed: dict[str, Any] = {entry.name: shared_values(getattr(task, entry.name)) for entry in fields(task)}
-    del agreed["agreement"]
+    del agreed["agreement"], agreed["statistics"]
     schema = agreed["data"].pop("schema")
     if schema is not None:
         agreed["data"]["schema"] = agreed_schema(schema)

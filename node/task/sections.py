@@ -9,6 +9,7 @@ from typing import Any, Self
 from node.task.data_schema import LONGEST_NAME, Schema, TableSchema, schema_rule
 from node.task.dialect import Cells, cells_rule
 from node.task.rules import boolean, choice, key, names, plain_table, real, some_of, text, unique_texts, whole
+from node.task.statistics import StatisticsSection
 from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
@@ -302,6 +303,7 @@ class Task:
     privacy: PrivacySection
     aggregation: AggregationSection
     agreement: AgreementSection
+    statistics: StatisticsSection
 
     @property
     def rows_per_person(self) -> int | None:

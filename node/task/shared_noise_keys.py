@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from node.system.errors import ConfigError, shown
 from node.task.round_length import replaced_length
-from node.task.step_defaults import step_defaults
+from node.task.step_defaults import step_defaults_of
 
 if TYPE_CHECKING:
     from node.task.sections import Task
@@ -148,7 +148,7 @@ def _with_batch(task: Task, table: Mapping[str, object]) -> Task:
             "many training rows all members have together, which counts as public; allowed: a whole number "
             "from 1 to 1000000000, or both privacy.sampling_probability and train.expected_batch"
         )
-    found = step_defaults(known, privacy.epsilon, task.model.body is not None)
+    found = step_defaults_of(task.model, known, privacy.epsilon)
     if batch is None:
         batch = float(found.expected_batch) if q is None else q * known
     steps = train.steps or found.steps

@@ -7,7 +7,9 @@ on held-out training rows; docs/step-defaults.md has its findings.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from node.task.sections import ModelSection
 
 _EXPECTED_BATCH, _LARGE_BATCH = 4096, 8192  # rows; if there are fewer, all take part in every step
 _ROWS_FOR_LARGE_BATCH = 320_000  # at epsilon 1
@@ -16,6 +18,7 @@ _CLIPPING_RADIUS, _CLIPPING_RADIUS_ON_BODY = 1.0, 0.1
 _ROWS_FOR_RATE_1 = 80_000  # at epsilon 1
 _EXPONENT_BELOW = 0.75
 _LEAST_RATE, _LARGEST_RATE = 1e-3, 8.0
+_ADDITIVE, _LARGEST_RATE_ON_CELLS = "node.models:Additive", 1000.0
 
 
 @dataclass(frozen=True)
@@ -59,3 +62,17 @@ def step_defaults(rows: int, epsilon: float, frozen_body: bool) -> StepDefaults:
         learning_rate=float(f"{rate / radius:.1g}"),
         clipping_radius=radius,
     )
+
+
+def step_defaults_of(model: ModelSection, rows: int, epsilon: float) -> StepDefaults:
+    """Returns the defaults for a model; see `step_defaults`.
+
+    A row of an additive model is its cells, each 1 / sqrt(columns + 1). So its gradient has a norm of at most
+    1, and a step bends the loss by 1 / (columns + 1) of what it would with a 1 in each cell: the table's rate
+    is half of that for such cells.
+    """
+    if model.cls != _ADDITIVE:
+        return step_defaults(rows, epsilon, model.body is not None)
+    found = step_defaults(rows, epsilon, frozen_body=False)
+    rate = found.learning_rate * (len(model.args.get("columns", ())) + 1) / 2
+    return replace(found, learning_rate=float(f"{min(_LARGEST_RATE_ON_CELLS, rate):.2g}"))

@@ -126,22 +126,10 @@ def evaluated(
 
 
 class Learner(Protocol):
-    """The part of a node that reads its rows: it turns the working vector (d,) into the next one."""
-
-    once: bool
-    """Whether the node offers earlier, unoffered progress as it is, instead of training further."""
+    """The part of a node that reads its rows, and knows what a vector (d,) means to its owner."""
 
     def vector(self) -> Vector:
         """Returns the common initial vector (d,)."""
-
-    def train(
-        self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
-    ) -> Trained:
-        """Returns the next working vector (d,); raises Interrupted soon after `stop`, or a UserError.
-
-        `round_number` is that of the run, which a schedule follows. `own`: which of this node's own rounds it
-        is, as one round of the run may take several; None: the same.
-        """
 
     def evaluate(self, vector: Vector) -> Evaluation:
         """Evaluates `vector` (d,)."""
@@ -164,6 +152,19 @@ class Learner(Protocol):
 
     def keep_features(self, folder: Path) -> None:
         """Names the folder for features of a frozen body, if there is one."""
+
+
+class LocalLearner(Learner, Protocol):
+    """A learner that turns the working vector (d,) into the next one, by itself."""
+
+    def train(
+        self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
+    ) -> Trained:
+        """Returns the next working vector (d,); raises Interrupted soon after `stop`, or a UserError.
+
+        `round_number` is that of the run, which a schedule follows. `own`: which of this node's own rounds it
+        is, as one round of the run may take several; None: the same.
+        """
 
 
 def shapes(model: nn.Module, pattern: str) -> Shapes:
@@ -203,8 +204,6 @@ class Trainer:
     `parameter_scope` decides which parameters are trained and which of them are shared, `local_tensors` which
     other tensors the node keeps. The trainer does not use torch's generator; layers such as dropout do.
     """
-
-    once = False
 
     def __init__(
         self,

@@ -39,13 +39,14 @@ class Participant:
     timeouts: SessionTimeouts
     ballot: Ballot | None = None
 
-    def at(self, base: Base, ballot: Ballot, sums_s: float) -> Participant:
+    def at(self, base: Base, ballot: Ballot, dimension: int, sums_s: float) -> Participant:
         """This member in the next step of its run, on the base that this step made."""
         return replace(
             self,
             group=self.group.later(base),
             round=self.round + 1,
             ballot=ballot,
+            dimension=dimension,
             timeouts=replace(self.timeouts, sums_s=sums_s),
         )
 

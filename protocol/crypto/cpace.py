@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
@@ -69,6 +70,34 @@ def tag(key: bytes, sid: bytes, share: bytes, label: bytes) -> bytes:
     return hmac.digest(hashlib.sha512(b"CPaceMac" + sid + key).digest(), prefixed(share, label), "sha512")
 
 
-def is_tag(claimed: bytes, key: bytes, sid: bytes, share: bytes, label: bytes) -> bool:
-    """Whether `claimed` is the tag of the other end's share and label; compared in constant time."""
-    return hmac.compare_digest(claimed, tag(key, sid, share, label))
+@dataclass(frozen=True)
+class Agreed:
+    """What an end has after a run: the key (64 bytes), its own tag, and the one that the other must show."""
+
+    key: bytes
+    own: bytes
+    others: bytes
+
+    def is_proved(self, shown: bytes) -> bool:
+        """Whether the other end shows that it has the same key; compared in constant time."""
+        return hmac.compare_digest(shown, self.others)
+
+
+class Run:
+    """One end of a run. `share` goes to the other end."""
+
+    def __init__(
+        self, label: bytes, labels: tuple[bytes, bytes], scalar: bytes, point: bytes, sid: bytes
+    ) -> None:
+        """`label`: this end's of the two, which are in the same order at both; `point`: the `generator`."""
+        self._label, self._labels, self._scalar, self._sid = label, labels, scalar, sid
+        self.share = times(scalar, point)
+
+    def finish(self, theirs: bytes) -> Agreed:
+        """What follows from the other end's share. Raises RemoteProtocolError for one of small order."""
+        (other,) = {*self._labels} - {self._label}
+        shares = {self._label: self.share, other: theirs}
+        first, second = ((shares[label], label) for label in self._labels)
+        key = session_key(self._sid, times(self._scalar, theirs), first, second)
+        own, others = (tag(key, self._sid, shares[label], label) for label in (self._label, other))
+        return Agreed(key, own, others)

@@ -40,23 +40,22 @@ class Exchange:
 
     def __init__(self, end: End, scalar: bytes, password: bytes, room: str, sid: bytes) -> None:
         """`sid`: the joiner's nonce, then the inviter's."""
-        self._end, self._scalar, self._sid = end, scalar, sid
         channel = cpace.prefixed(b"murmuration/1/invitation", room.encode())
-        self.share = cpace.times(scalar, cpace.generator(password, channel, sid))
+        labels, point = (End.JOINER.value, End.INVITER.value), cpace.generator(password, channel, sid)
+        self._end, self._run = end, cpace.Run(end.value, labels, scalar, point, sid)
+        self.share = self._run.share
 
     def finish(self, theirs: bytes) -> Session:
         """The session with the end whose share this is; unproved. Raises RemoteProtocolError."""
-        shares = {self._end: self.share, self._end.other: theirs}
-        first, second = ((shares[end], end.value) for end in End)
-        secret = cpace.times(self._scalar, theirs)
-        return Session(self._end, self._sid, shares, cpace.session_key(self._sid, secret, first, second))
+        return Session(self._end, self._run.finish(theirs))
 
 
 class Session:
     """The common key at one end, and its count of messages each way."""
 
-    def __init__(self, end: End, sid: bytes, shares: dict[End, bytes], key: bytes) -> None:
-        self._end, self._sid, self._shares, self._key = end, sid, shares, key
+    def __init__(self, end: End, agreed: cpace.Agreed) -> None:
+        key = agreed.key
+        self._agreed = agreed
         self._out, self._in = (Channel(derive(key, b"invitation", e.value)) for e in (end, end.other))
         self._sent = self._received = 0
         self.resumption = derive(key, b"invitation-resumption")
@@ -67,12 +66,11 @@ class Session:
     @property
     def proof(self) -> bytes:
         """The message by which this end proves the key."""
-        return OPEN.write(Proof(cpace.tag(self._key, self._sid, self._shares[self._end], self._end.value)))
+        return OPEN.write(Proof(self._agreed.own))
 
     def is_proved(self, shown: Proof) -> bool:
         """Whether the other end has the same key, so the same password."""
-        other = self._end.other
-        return cpace.is_tag(shown.tag, self._key, self._sid, self._shares[other], other.value)
+        return self._agreed.is_proved(shown.tag)
 
     def seal(self, message: Secret) -> bytes:
         """The next message of this end."""

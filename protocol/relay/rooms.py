@@ -11,12 +11,11 @@ Nothing is stored. `Lobby` takes what its websockets hear, and returns what to s
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from protocol.crypto.cpace import SCALAR_BYTES
+from protocol.crypto.cpace import SCALAR_BYTES, Agreed
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Licences, Refused, admitted_keys
 from protocol.relay.buckets import Bucket, Buckets, Rate
@@ -39,7 +38,7 @@ from protocol.relay.room_messages import (
     read_from_inviter,
     write_room_message,
 )
-from protocol.relay.word import Knower, Tags, WordExchange
+from protocol.relay.word import RELAY, word_run
 from protocol.transitions import Course, Step
 from protocol.wire.ids import Key
 
@@ -169,8 +168,8 @@ class Lobby:
         self._bounds = bounds
         self._rooms: dict[str, _Room] = {}
         self._inviters: dict[Link, _Inviter] = {}
-        self._tags: dict[Link, Tags] = {}
-        """The proofs of the word, once the shares are exchanged; each is shown once."""
+        self._agreed: dict[Link, Agreed] = {}
+        """What follows from the exchange of shares by the word; it is good for one proof."""
         self._open: dict[Key, Link] = {}
         """The link on which each inviter's rooms are served."""
         self._visits: dict[Link, _Room] = {}
@@ -256,23 +255,23 @@ class Lobby:
             del self._open[self._inviters[link].key]
             done = self._clear(self._inviters[link].key)
         self._inviters.pop(link, None)
-        self._tags.pop(link, None)
+        self._agreed.pop(link, None)
         return done
 
     def _exchange(self, link: Link, inviter: Key, said: WordShare, random: bytes) -> list[Output]:
-        if link in self._tags:
+        if link in self._agreed:
             raise RemoteProtocolError("an inviter that begins to prove the word twice")
         scalar, relay = random[:SCALAR_BYTES], self._licences.relay
-        exchange = WordExchange(Knower.RELAY, self._word, said.nonce, relay, inviter, scalar)
-        self._tags[link] = exchange.finish(said.point)
-        return [Tell(link, write_room_message(WordShare(said.nonce, exchange.share)))]
+        run = word_run(RELAY, self._word, said.nonce, relay, inviter, scalar)
+        self._agreed[link] = run.finish(said.point)
+        return [Tell(link, write_room_message(WordShare(said.nonce, run.share)))]
 
     def _open_rooms(
         self, link: Link, inviter: _Inviter, asked: OpenRooms, random: bytes, now_s: float
     ) -> list[Output]:
         licensee = next((each.members.inviter for each in asked.credentials), inviter.key)
-        tags = self._tags.pop(link, None)
-        refusal = self._refusal(inviter, licensee, asked, tags, now_s)
+        agreed = self._agreed.pop(link, None)
+        refusal = self._refusal(inviter, licensee, asked, agreed, now_s)
         if refusal is not None:
             return [Tell(link, write_room_message(refusal)), Hang(link)]
         done: list[Output] = []
@@ -289,12 +288,13 @@ class Lobby:
             self._draw(random[RANDOM_BYTES * place :][:RANDOM_BYTES], inviter.key, licensee, now_s)
             for place in range(asked.more)
         ]
-        proof = tags.own if tags is not None and not (asked.licence or asked.credentials) else b""
+        is_by_word = not (asked.licence or asked.credentials)  # else nothing was proved to this relay
+        proof = agreed.own if agreed is not None and is_by_word else b""
         answer = Rooms(self._licences.give(licensee), (*kept, *drawn), proof)
         return [*done, Tell(link, write_room_message(answer))]
 
     def _refusal(
-        self, inviter: _Inviter, licensee: Key, asked: OpenRooms, tags: Tags | None, now_s: float
+        self, inviter: _Inviter, licensee: Key, asked: OpenRooms, agreed: Agreed | None, now_s: float
     ) -> Refused | None:
         if asked.credentials:
             try:
@@ -310,7 +310,7 @@ class Lobby:
             mine = self._wrong_words_of.of(inviter.address, now_s)
             if not (mine.has(1, now_s) and self._wrong_words.has(1, now_s)):
                 return Refused(TOO_MANY_WORDS, is_final=False)
-            if tags is None or not hmac.compare_digest(asked.proof, tags.others):
+            if agreed is None or not agreed.is_proved(asked.proof):
                 mine.take(1, now_s)
                 self._wrong_words.take(1, now_s)
                 return Refused(WRONG_WORD, is_final=True)

@@ -7,9 +7,6 @@ keys), so another machine in the relay's place learns nothing of it, and the inv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-
 from protocol.crypto import cpace
 from protocol.errors import LocalProtocolError
 from protocol.wire.ids import Key
@@ -47,38 +44,14 @@ def read_word(written: str) -> str | None:
     return f"{letters[:_HALF]}-{letters[_HALF:]}"
 
 
-class Knower(Enum):
-    """Who knows the word, by the label under which it proves it."""
-
-    INVITER = b"inviter"
-    RELAY = b"relay"
+INVITER, RELAY = b"inviter", b"relay"
+"""Under which label each end proves the word."""
 
 
-@dataclass(frozen=True)
-class Tags:
-    """The proof of this end, and the one that the other end must show; compare it in constant time."""
+def word_run(label: bytes, word: str, nonce: bytes, relay: Key, inviter: Key, scalar: bytes) -> cpace.Run:
+    """One end of a run of CPace by the word, between two keys that were proved before.
 
-    own: bytes
-    others: bytes
-
-
-class WordExchange:
-    """One end of a run of CPace by the word. `share` goes to the other end."""
-
-    def __init__(self, end: Knower, word: str, nonce: bytes, relay: Key, inviter: Key, scalar: bytes) -> None:
-        """`nonce` (16 bytes): the inviter's; `scalar` (32): this end's. Both ends have proved their keys."""
-        self._end, self._nonce, self._scalar = end, nonce, scalar
-        channel = cpace.prefixed(b"murmuration/1/relay-word", relay, inviter)
-        self.share = cpace.times(scalar, cpace.generator(word.encode(), channel, nonce))
-
-    def finish(self, theirs: bytes) -> Tags:
-        """The proofs, once the other end's share is known. Raises RemoteProtocolError for a bad share."""
-        secret, other = cpace.times(self._scalar, theirs), _OTHER[self._end]
-        shares = {self._end: self.share, other: theirs}
-        first, second = ((shares[end], end.value) for end in Knower)
-        key = cpace.session_key(self._nonce, secret, first, second)
-        own, others = (cpace.tag(key, self._nonce, shares[end], end.value) for end in (self._end, other))
-        return Tags(own, others)
-
-
-_OTHER = {Knower.INVITER: Knower.RELAY, Knower.RELAY: Knower.INVITER}
+    `label`: this end's; `nonce` (16 bytes): the inviter's; `scalar` (32): this end's.
+    """
+    channel = cpace.prefixed(b"murmuration/1/relay-word", relay, inviter)
+    return cpace.Run(label, (INVITER, RELAY), scalar, cpace.generator(word.encode(), channel, nonce), nonce)

@@ -4,7 +4,8 @@ A run is over for a node once its base is that of the last sum. `SwarmEnd` tells
 so for others. If too few nodes are left for a group, an offer would wait in vain: the node fetches what the
 others agreed on, and its round fails.
 
-`Follower`: a node whose privacy budget is spent offers nothing and adopts the bases that others make. Such
+`Follower`: a node whose privacy budget is spent offers nothing and adopts the bases that others make; so does
+one that came after the first sum, where all sums have the members of that one. Such
 a round is the phase `following` of protocol.swarm.phases. Invariants:
 - a node that has begun to follow follows for good, even after a restart, offers nothing and announces it;
 - every round ends, at T_group at the latest, unless no base can come without peers of another version, or
@@ -51,12 +52,12 @@ class SwarmEnd:
         member that a group needs could prevent the group anyway by staying away.
         """
         members, mine, settings = self._discovery.members, self._state, self._settings
-        if settings.task.is_last(mine.base):
+        if mine.is_last(mine.base, settings):
             return True
-        if not any(settings.task.is_last(each.announce.base) for each in members.every):
+        if not any(mine.is_last(each.announce.base, settings) for each in members.every):
             return False
-        left = sum(not settings.task.is_last(each.base) for each in members.announced(members.candidates))
-        enough = left + (not mine.following) >= self._settings.task.min_participants
+        left = sum(not mine.is_last(each.base, settings) for each in members.announced(members.candidates))
+        enough = left + (not mine.following) >= mine.least(settings)
         return not enough and not members.anyone_above
 
     @property
@@ -72,7 +73,7 @@ class SwarmEnd:
             return False
         met = {member.announce.endpoint for member in members}
         in_all = len(members) + 1 + len(set(self._discovery.seeds) - met - {settings.endpoint})
-        return in_all - follows < settings.task.min_participants <= in_all
+        return in_all - follows < self._state.least(settings) <= in_all
 
     @property
     def is_deserted(self) -> bool:
@@ -137,18 +138,25 @@ class Follower:
         """
         if self.deadline is None:
             return None
+        why = Reason.LATE_MEMBER if self._is_late else Reason.BUDGET_SPENT
         if self._has_base:
-            reason = Reason.BUDGET_SPENT
+            reason = why
         elif not expecting and (self.nobody_offers or self._swarm_end.is_spent):
             reason = Reason.ALL_SPENT
         elif not expecting and self._swarm_end.is_over:
             reason = Reason.SWARM_FINISHED
         elif now >= self.deadline:
-            reason = Reason.BUDGET_SPENT
+            reason = why
         else:
             return None
         self.deadline = None
         return reason
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether it follows because all sums are of members that were in the first one."""
+        cohort = self._state.cohort(self._settings)
+        return bool(cohort) and self._settings.key.public not in cohort
 
     @property
     def nobody_offers(self) -> bool:
@@ -189,7 +197,7 @@ class Closing:
         is_back = self._discovery.joining and key_of(settings.endpoint) is not None
         made_by = [member for link in self._state.line.whole[-1:] for member in members_of(link)]
         may_stay = is_back or not made_by or settings.key.public in made_by
-        if settings.timeouts.is_endless and settings.task.is_last(self._state.base) and may_stay:
+        if settings.timeouts.is_endless and self._state.is_last(self._state.base, settings) and may_stay:
             self.until = max(self._soon, now + AWAY_S)
             self._gives_to = set() if is_back else None
 

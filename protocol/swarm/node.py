@@ -54,7 +54,7 @@ from protocol.swarm.meeting.passing_on import PassingOn
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.meeting.suspicion import Suspicion, silent
 from protocol.swarm.meeting.vouching import Vouching
-from protocol.swarm.node_state import NodeState, Settings, Words
+from protocol.swarm.node_state import NodeState, Settings, Vouches
 from protocol.swarm.phases import STEPS, Event, Phase
 from protocol.swarm.recovery.catch_up import CatchUp
 from protocol.swarm.recovery.fetch import Fetched, Past
@@ -159,7 +159,7 @@ class Node:
         caps = settings.timeouts.session
         self._paces = PhasePaces(caps.shares_s, caps.sums_s)
         self._machine: SessionMachine | None = None
-        self._runs = Runs(state, self._voting)
+        self._runs = Runs(settings, state, self._voting)
         self._lateness = Lateness(settings, state, self._members)
         self._early = ReorderBuffer()
         self._storing = False
@@ -197,15 +197,21 @@ class Node:
         """The base that this node holds."""
         return self._state.base
 
+    @property
+    def is_over(self) -> bool:
+        """Whether this node has the run's last base."""
+        return self._state.is_last(self._state.base, self._settings)
+
     def open(self, now: float) -> list[Action]:
         """Start: greet the configured endpoints."""
         self._coordination.announce(self._state.announce(self._settings), now)
         self._seeker.ended(now)
         return self._after(self._discovery.open(now), now)
 
-    def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
+    def offer(self, vector: Floats, rand: bytes, now: float, made_for: Base | None = None) -> list[Action]:
         """Seek a group for an offer (summed,); ends with Completed or Failed. `rand` is 32 secret bytes.
 
+        `made_for`: the base that it belongs to, which this node may have replaced meanwhile; None: any.
         Raises NotFiniteError for a NaN or an infinity, LocalProtocolError for a node that follows.
         """
         if not np.isfinite(vector).all():
@@ -217,7 +223,7 @@ class Node:
             return self._after(self._begin(self._runs.next(self._paces), vector, rand, now), now)
         self._course.step(Event.OFFER)
         self._seeker.begin(vector, rand, self._paces.shares_s + self._paces.sums_s, now)
-        return self._after([], now)
+        return self._after([] if made_for in (None, self.base) else self._outdated(now), now)
 
     def follow(self, now: float) -> list[Action]:
         """Begin a round without an offer; it ends with Failed(BUDGET_SPENT).
@@ -339,19 +345,23 @@ class Node:
         self._discovery.clocks.step(offset_s, asleep_s)
         return []
 
-    def change_members(self, allow: frozenset[Key], words: Words, now: float) -> list[Action]:
+    def change_members(self, allow: frozenset[Key], vouches: Vouches, now: float) -> list[Action]:
         """The owner of a node in an invited swarm learns with these keys from now on, and with no others."""
         gone = sorted((self._state.allow or frozenset()) - allow)
         left = [action for key in gone for action in self._lost(key, now)]
         met = self._discovery.change_allowed(allow, now)
-        return self._after([*left, *met, *self._vouching.change(words)], now)
+        return self._after([*left, *met, *self._vouching.change(vouches)], now)
 
-    def adopted(self, base: Base, now: float) -> list[Action]:
-        """The shell has stored a new base: continue on it and announce it."""
+    def adopted(self, base: Base, now: float, over: bool = False) -> list[Action]:
+        """The shell has stored a new base: continue on it and announce it.
+
+        `over`: the run ends with it, however many sums it might have; all members find that alike.
+        """
         state, freed = self._state, list[Action]()
         if base != state.base:
             was_anchored = base.anchor != state.base.anchor
             state.previous, state.base, state.line = state.base, base, self._line
+            state.last = base.generation if over else None
             if was_anchored:
                 state.gone = frozenset()
             self._follower.adopted(is_own=base.sid == self._completed)
@@ -965,7 +975,7 @@ class Node:
 
         A node that comes back with the last base first hears who is there, if anybody is: one may lack it.
         """
-        is_back = self._discovery.joining and self._settings.task.is_last(self._state.base)
+        is_back = self._discovery.joining and self.is_over
         greets = is_back and not self.swarm_end.is_deserted
         busy = self._catch_up.busy or self._storing or greets
         if self._course.phase is not Phase.CLOSING:

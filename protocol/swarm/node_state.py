@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isinf
 
 from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, Scheme
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, Scheme, Tolerance
 from protocol.aggregation.participant import SessionTimeouts
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.node_key import NodeKey
@@ -31,25 +31,24 @@ _PEERS_OF_MASKED = 3
 class SharedTask:
     """What all members of a swarm share: the `name` of their task, and what they do for it.
 
-    `parameters`: the canonical text of all that must be the same. `sums`: how many agreed sums the run has.
+    `parameters`: the canonical text of all that must be the same.
     """
 
     name: str
     parameters: str
     min_participants: int
     sums: int
+    """The most sums of the run: a base may end it before (`NodeState.last`)."""
     by_steps: bool = False
     """Whether each sum is one step from the base for which its offers were made; else sums are of updates."""
     run_steps: int = 1
     """The most steps that a group takes at once: those of a round, where each sum is one step."""
     leave_out: int = 0
     """For how many sums a member is left out first, if sums fail for want of its messages; 0: never."""
+    cohort: bool = False
+    """Whether all sums of the run have the members of the first: two totals then never tell one member's."""
     budget: str = ""
     """What charges are counted for, with a member's key; empty if nothing is ever charged."""
-
-    def is_last(self, base: Base) -> bool:
-        """Whether the run is over with this base: as many sums as it has led there."""
-        return base.generation >= self.sums
 
     @cached_property
     def parameters_hash(self) -> bytes:
@@ -63,7 +62,7 @@ class SharedTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Vouches:
     """What the owner of a node in an invited swarm knows of later members. `swarm`: the digest of its list.
 
     Empty where nobody was invited: then no word counts. `known`: members' words for later ones, accepted or
@@ -75,7 +74,7 @@ class Words:
     removed: frozenset[Key] = frozenset()
 
 
-NO_WORDS = Words(b"")
+NO_VOUCHES = Vouches(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +83,14 @@ class Contacts:
 
     `seeds`: the endpoints to greet. `tracker`: the endpoint that introduces the peers, or None if the peers
     coordinate themselves. `pins`: the key that must answer at an endpoint. `allow`: None if anyone may join.
-    In an invited swarm there are `words`, and `allow` may change while the node runs.
+    In an invited swarm there are `vouches`, and `allow` may change while the node runs.
     """
 
     seeds: tuple[str, ...]
     tracker: str | None
     pins: Mapping[str, Key]
     allow: frozenset[Key] | None
-    words: Words = NO_WORDS
+    vouches: Vouches = NO_VOUCHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +102,33 @@ class Aggregation:
     shares: ShareSettings
     masked: MaskedSettings | None
     offered: int | None = None
-    """The length of an offer and of a sum; None: that of a base."""
+    """The length of the longest offer, and of its sum; None: that of a base."""
+    lengths: Callable[[int], int] | None = None
+    """The length of offers on a base of a generation, and of their sum; None: all are as long.
+
+    It is the same function at all members. Each offer is then made for one base.
+    """
 
     @property
-    def summed(self) -> int:
-        """The length of offers and of sums."""
+    def longest(self) -> int:
+        """The length of the longest sum."""
         return self.dimension if self.offered is None else self.offered
 
-    def scheme(self, members: int) -> Scheme | None:
-        """How a group of this size sums with masks; None if it sums shares."""
+    def summed(self, generation: int) -> int:
+        """The length of offers on a base of this generation, and of their sum."""
+        return self.longest if self.lengths is None else self.lengths(generation)
+
+    def tolerance(self, members: int) -> Tolerance | None:
+        """What a group of this size tolerates if it sums with masks; None if it sums shares."""
         if self.masked is None or members < LEAST_MEMBERS:
             return None
-        return self.masked.scheme(self.summed, members)
+        return self.masked.tolerance(members)
+
+    def scheme(self, members: int, generation: int) -> Scheme | None:
+        """How a group of this size on a base of this generation sums with masks; None: it sums shares."""
+        if self.masked is None or members < LEAST_MEMBERS:
+            return None
+        return self.masked.scheme(self.summed(generation), members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +184,7 @@ class Settings:
         session, seeds = self.timeouts.session, self.contacts.seeds
         peers = 1 + len(seeds) if seeds else MAX_MEMBERS
         members = _PEERS_OF_MASKED if self.aggregation.masked else peers
-        takes_s = transfer_s(additive_bytes(self.aggregation.summed, members), session.least_rate)
+        takes_s = transfer_s(additive_bytes(self.aggregation.longest, members), session.least_rate)
         return max(session.shares_s, session.sums_s) + takes_s
 
     def may_be_at(self, key: Key, endpoint: str) -> bool:
@@ -205,6 +219,7 @@ class NodeState:
     `charged`: what its ledger on disk has charged. `counts`: what others have charged, as they signed it.
 
     `allow`: the keys that may take part, besides this node's own; None: any.
+    `last`: the generation of the run's last base, once this node has it; None: it knows only the most sums.
     """
 
     round: int
@@ -221,14 +236,28 @@ class NodeState:
     charged: ChargeCount = field(default_factory=ChargeCount)
     counts: dict[Key, Charged] = field(default_factory=dict)
     allow: frozenset[Key] | None = None
+    last: int | None = None
 
     def allows(self, key: Key, settings: Settings) -> bool:
         """Whether this key may take part. Safe in any thread: `allow` is replaced, never changed in place."""
         return self.allow is None or key in self.allow or key == settings.key.public
 
+    def is_last(self, base: Base, settings: Settings) -> bool:
+        """Whether the run is over with this base, as far as this node knows."""
+        return base.generation >= (settings.task.sums if self.last is None else self.last)
+
     def electorate(self, settings: Settings) -> Electorate | None:
         """The electorate of this node's base; None if a tracker names it."""
         return settings.quorum.electorate if self.line.electors is None else self.line.electors
+
+    def cohort(self, settings: Settings) -> frozenset[Key]:
+        """The members of every further sum; empty before the first one, or if members may come and go."""
+        electors = self.line.electors
+        return frozenset() if electors is None or not settings.task.cohort else frozenset(electors.members)
+
+    def least(self, settings: Settings) -> int:
+        """The fewest members of the next sum."""
+        return len(self.cohort(settings)) or settings.task.min_participants
 
     def ballot(self, group: Group, settings: Settings) -> Ballot | None:
         """How a group on this node's base counts votes; None if it cannot make a strong base."""
@@ -246,7 +275,7 @@ class NodeState:
             endpoint=settings.endpoint,
             task=settings.task.name,
             parameters=settings.task.parameters_hash,
-            min_participants=settings.task.min_participants,
+            min_participants=self.least(settings),
             instance=settings.instance,
             epoch=self.epoch,
             counter=self.counter,

@@ -63,7 +63,8 @@ STEPS: Table[Phase, Event] = {
     ),
     (Phase.FOLLOWING, Event.FOLLOWED): Step(
         Phase.IDLE,
-        "Failed, for a spent budget: a base was adopted, T_group is over, or nobody offers; Hello to all",
+        "Failed, for a spent budget or a late member: a base was adopted, T_group is over, or nobody offers; "
+        "Hello to all",
     ),
     (Phase.IDLE, Event.CLOSE): Step(
         Phase.CLOSING, "Hello to all; who lacks something is served for as long as it may need"

@@ -21,7 +21,7 @@ from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.session_machine import SessionMachine
 from protocol.errors import LocalProtocolError
 from protocol.quorum.electorate import Ballot
-from protocol.swarm.node_state import NodeState
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.session_factory import farewell, has_left_run
 from protocol.swarm.votes.voting import Voting
 from protocol.wire.ids import NO_SID
@@ -31,7 +31,8 @@ from protocol.wire.messages import Announce, Base, Key
 class Runs:
     """This node's run, if it is in one; the one owner of `NodeState.run`."""
 
-    def __init__(self, state: NodeState, voting: Voting) -> None:
+    def __init__(self, settings: Settings, state: NodeState, voting: Voting) -> None:
+        self._settings = settings
         self._state = state
         self._voting = voting
         self._last: DoubleMasked | None = None
@@ -83,7 +84,8 @@ class Runs:
         if last is None or ballot is None:
             raise LocalProtocolError("no run that goes on from this base")
         self._last = None
-        return last.following(last.participant.at(base, ballot, paces.views_s))
+        summed = self._settings.aggregation.summed(base.generation)
+        return last.following(last.participant.at(base, ballot, summed, paces.views_s))
 
     # -- the other members -------------------------------------------------------------------------
 

@@ -37,15 +37,15 @@ def machine_for(
 
     `disputes`: pairs of members whose link may be cut, as one of the two said in the session before.
     """
-    members = len(group.readys)
-    scheme = settings.aggregation.scheme(members)
+    members, generation = len(group.readys), group.base.generation
+    scheme = settings.aggregation.scheme(members, generation)
     mine = next(ready for ready in group.readys if ready.key == settings.key.public)
     participant = Participant(
         group=group,
         round=round_of(mine, group),
         key=settings.key,
         ephemeral=ephemeral,
-        dimension=settings.aggregation.summed,
+        dimension=settings.aggregation.summed(generation),
         timeouts=SessionTimeouts(
             paces.shares_s,
             paces.sums_s if scheme is None else paces.views_s,
@@ -65,9 +65,9 @@ def steps_of(group: Group, settings: Settings, ballot: Ballot | None) -> int:
 
     All members compute the same number, from the group and the parameters that they share.
     """
-    scheme = settings.aggregation.scheme(len(group.readys))
+    tolerance = settings.aggregation.tolerance(len(group.readys))
     is_bound = any(ready.announce.open for ready in group.readys)
-    if scheme is None or not scheme.tolerance.all_or_none or ballot is None or is_bound:
+    if tolerance is None or not tolerance.all_or_none or ballot is None or is_bound:
         return 1
     return min(settings.task.run_steps - group.base.generation % settings.task.run_steps, MAX_RUN)
 
@@ -75,8 +75,8 @@ def steps_of(group: Group, settings: Settings, ballot: Ballot | None) -> int:
 def threshold(group: Group, settings: Settings) -> int:
     """How many members must release for a group to have a result: all of them if it sums shares."""
     members = len(group.readys)
-    scheme = settings.aggregation.scheme(members)
-    return members if scheme is None else scheme.tolerance.threshold
+    tolerance = settings.aggregation.tolerance(members)
+    return members if tolerance is None else tolerance.threshold
 
 
 def too_long(settings: Settings, members: int) -> list[Action]:
@@ -85,7 +85,7 @@ def too_long(settings: Settings, members: int) -> list[Action]:
     A node checks this at its start for the group that it expects; with a tracker, or with peers that it was
     not configured with, a group may be larger.
     """
-    summed, masked = settings.aggregation.summed, settings.aggregation.scheme(members) is not None
+    summed, masked = settings.aggregation.longest, settings.aggregation.tolerance(members) is not None
     if (fits_masked if masked else fits_additive)(summed, members):
         return []
     kind = "masked sums" if masked else "additive shares"

@@ -27,6 +27,7 @@ from node.task.sections import (
     TaskSection,
     TrainSection,
 )
+from node.task.statistics import StatisticsSection
 from node.training.build import build
 from node.training.gradient_steps import steps_by
 from node.training.trainer import Trainer, read_vector, shapes, write_vector
@@ -92,6 +93,7 @@ class AttackCell(BaseCell):
             self.privacy,
             AggregationSection(),
             AgreementSection(),
+            StatisticsSection(),
         )
         return make_mechanism(task, shapes(model, "*"), rows)
 

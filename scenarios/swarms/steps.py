@@ -10,6 +10,7 @@ rows, which adds all of the noise by itself.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,11 +22,11 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
+from node.jobs.steps import StepTrainer
 from node.runtime.privacy.budget import facts, make_mechanism, spent_by
 from node.storage.vector_files import Floats
 from node.task.sections import StepPlan, Task
 from node.training.build import build_model
-from node.training.step_trainer import StepTrainer
 from node.training.trainer import Evaluation, shapes
 from scenarios.swarms.nodes import batch_seed
 from scenarios.swarms.replay import seeded_words
@@ -91,15 +92,16 @@ class StepSwarm:
 
     def take(self, step: int) -> None:
         """Take step number `step`, from 1. Raises UserError."""
-        self.base = self.trainers[0].following(self.base, step, self.summed())
+        self.base = self.trainers[0].following(self.base, step - 1, self.summed())
         self._steps = step
 
     def summed(self) -> NDArray[np.uint32]:
         """The sum (d,) of all peers' words for the next step, modulo 2^32."""
         total: NDArray[np.uint32] | None = None
         for trainer in self.trainers:
-            made = trainer.contribution(self.base)
-            self._spent_s += made.seconds
+            begun = time.perf_counter()
+            made = trainer.contribution(self.base, self._steps)
+            self._spent_s += time.perf_counter() - begun
             total = made.words if total is None else total + made.words
         if total is None:
             raise ValueError("a swarm has peers")

@@ -9,7 +9,8 @@ from collections import defaultdict
 from math import isinf
 
 from mechanisms.accounting.ledger import event_from_text
-from node.runtime.contributions.steps import Steps
+from mechanisms.updates.distributed import DistributedDP
+from node.runtime.contributions.jobs import JobSums
 from node.runtime.engine import Engine
 from node.storage.records import count_of
 from protocol.actions import Reason
@@ -77,8 +78,8 @@ class ChargedFirst(Watcher):
     """What left a node is charged on disk: in its ledger and, with a privacy budget, beside its key.
 
     In an additive session that is due before its sum leaves: its shares alone determine nothing. A charge of
-    a run of steps may bear the name of the vote before it, and is on disk in one of the two places: there the
-    numbers count, and each step has a vector of its own, with new noise.
+    a job is on disk in one of the two places. In a run of steps it may bear the name of the vote before it:
+    there the numbers count, and each step has a vector of its own, with new noise.
     """
 
     def __init__(self) -> None:
@@ -97,14 +98,15 @@ class ChargedFirst(Watcher):
     def _must_be_charged(self, box: Box, node: BoxNode, engine: Engine, sid: bytes) -> None:
         booked, beside = charged_on_disk(node)
         spending = None if engine.inspector.mechanism.guarantee is None else engine._state._spending
-        if isinstance(engine._contribution, Steps):
-            digest, known = _digest(engine._contribution), self._steps[node.number]
+        sums = engine._contribution
+        if isinstance(sums, JobSums) and isinstance(engine.inspector.mechanism, DistributedDP):
+            digest, known = _digest(sums), self._steps[node.number]
             if digest in known:
                 box.broken(f"node {node.number} offered a step twice")
             known.add(digest)
             if _count_on_disk(node).sampled < len(self.offered[node.number]):
                 box.broken(f"node {node.number} sent of an offer whose charge is not on disk")
-        elif sid not in booked:
+        elif sid not in booked and not (isinstance(sums, JobSums) and sid in beside):
             box.broken(f"node {node.number} sent of an offer that its ledger on disk does not charge")
         elif spending is not None and spending.path.parent == node.folder and sid not in beside:
             box.broken(f"node {node.number} sent of an offer that the file beside its key does not charge")
@@ -121,8 +123,8 @@ def charged_on_disk(node: BoxNode) -> tuple[Sids, Sids]:
     return booked, frozenset(bytes.fromhex(json.loads(line.partition(b" ")[2])["sid"]) for line in lines)
 
 
-def _digest(steps: Steps) -> bytes:
-    return hashlib.sha256(steps.offer().tobytes()).digest()
+def _digest(sums: JobSums) -> bytes:
+    return hashlib.sha256(sums.offer().tobytes()).digest()
 
 
 class CountedFirst(Watcher):

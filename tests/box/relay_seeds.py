@@ -72,9 +72,10 @@ class RelayRun:
     def _draw(self, node: BoxNode) -> None:
         """Draws an outage, its moment and its end."""
         rng, box = self.rng, self.box
+        relay = rng.choice(box.relays)
         begin, end = rng.choice(
             (
-                (self._kill(relay := rng.choice(box.relays)), partial(self._restart, relay)),
+                (relay.kill, partial(self._restart, relay)),
                 self._cut(rng.sample(box.nodes, 1)),
                 self._cut(rng.sample(box.nodes, rng.randint(1, box.count - 1))),
                 (node.pause, node.go_on),
@@ -92,16 +93,13 @@ class RelayRun:
         def act() -> None:
             if not acted:
                 acted.append(True)
-                box.note(node.number, "outage", f"{begin} for {lasts_s:.3f} s")
+                box.note(node.number, "outage", f"{begin.__name__} for {lasts_s:.3f} s")
                 box.at(lasts_s, over)
                 begin()
 
         if rng.random() < 0.7:
             node.before_message(act, "any", rng.choice(KINDS), rng.randint(1, 4))
         box.at(rng.uniform(0.0, 20.0), act)
-
-    def _kill(self, relay: BoxTracker) -> Callable[[], None]:
-        return relay.kill
 
     def _restart(self, relay: BoxTracker) -> None:
         if relay.is_over:
@@ -113,11 +111,11 @@ class RelayRun:
         relays = relays if self.rng.random() < 0.8 else [self.rng.choice(relays)]
         ways = [(node.number, relay.number) for node in nodes for relay in relays]
 
-        def cutting() -> None:
+        def cut() -> None:
             for way in ways:
                 network.cut(*way)
 
-        return cutting, lambda: network.mend(map(frozenset, ways))
+        return cut, lambda: network.mend(map(frozenset, ways))
 
     # -- what must be ------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import pytest
 
 from protocol.swarm.meeting.coordination import Coordination
 from protocol.wire import signing
+from tests.box import lying
 from tests.box.lying import LyingRun
 from tests.box.seeds import run_seed
 
@@ -41,8 +42,9 @@ def test_all_ban_a_member_that_one_of_them_has_caught(memory) -> None:
 
 
 def nobody_is_left_out(monkeypatch) -> None:
-    """Whatever somebody withholds, nobody asks to be kept apart from it."""
+    """Whatever somebody withholds, nobody asks to be kept apart from it; else 45 s are enough."""
     monkeypatch.setattr(Coordination, "_apart", ())
+    monkeypatch.setattr(lying, "WITHIN_S", 45.0)
 
 
 def what_is_forged_counts(monkeypatch) -> None:

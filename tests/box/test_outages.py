@@ -14,6 +14,7 @@ from tests.box.box import Box, BoxNode
 from tests.box.conftest import MakeBox
 from tests.box.ledgers import charges
 
+TRAINS_S = 3.0
 SIX_MINUTES_S = 360.0
 UNDER_WAY_S = 40.0
 """A sum under way has failed by then."""
@@ -25,6 +26,7 @@ def swarm(make_box: MakeBox, count: int) -> Box:
     with_budget = ("privacy.mechanism=dp-sgd", "privacy.epsilon=8", "train.batch_size=4", "train.rounds=1000")
     box = make_box(count, 1000, *with_budget, options=("--wait", "forever"))
     box.network.slowest_s = 0.5
+    box.loop.lasts_s = lambda name: TRAINS_S if name == "_train" else 0.0
     box.start_all()
     box.run(lambda: all(node.has_aggregated(5) for node in box.nodes))
     return box

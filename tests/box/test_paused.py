@@ -11,7 +11,7 @@ from tests.box.box import Box, BoxNode
 from tests.box.conftest import MakeBox
 from tests.box.ledgers import charges
 
-TRAINS_S = 20.0
+TRAINS_S = 40.0
 TEN_MINUTES_S = 600.0
 SUMS_S = 15.0
 """aggregation.sums_timeout_s: sums that wait for one who stands still take no longer."""

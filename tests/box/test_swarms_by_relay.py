@@ -20,6 +20,7 @@ from tests.box.network import HOST
 SELDOM = ((3, Sum), (5, Join), (5, Ack))
 LOST_LINK = "cannot be reached"
 STAYS = "this node stays up to 15 min more for"
+TRAINS_S = 4.0
 OUTAGE_S = 360.0
 UNDER_WAY_S = 90.0
 """By then a line that is cut counts as silent, and a sum under way has failed."""
@@ -35,6 +36,7 @@ def swarm(make_box: MakeBox, count: int, relays: int = 1, *overrides: str) -> Bo
     """Starts relays and nodes; returns when each was in two sums."""
     box = make_box(count, 1000, *overrides)
     box.network.slowest_s = 0.25
+    box.loop.lasts_s = lambda name: TRAINS_S if name == "_train" else 0.0
     box.with_relays(relays)
     box.start_all()
     box.run(lambda: all(node.has_aggregated(2, participants=count) for node in box.nodes), within_s=120.0)

@@ -109,7 +109,7 @@ def wait_for_phase(wire: Wire, owner: Owner, phases: Collection[str]) -> None:
 
     def watch() -> bool:
         with closing(http.client.HTTPConnection(page, timeout=ENOUGH_S)) as connection:
-            connection.request("GET", "/v1/stream")
+            connection.request("GET", "/v1/events")
             changes = (line for line in connection.getresponse() if line.startswith(b"data: "))
             return any(json.loads(line[6:]).get("phase") in phases for line in changes)
 

@@ -167,7 +167,6 @@ def _other_products(member: Member, check: Check) -> Check:
 
 
 two_totals = to_victim(of_kind(Total, _other_total))
-total_of_wrong_hash = of_kind(Total, lambda _, total: replace(total, payload=flipped(total.payload)))
 wrong_products = of_kind(Check, _other_products)
 wrong_products_to_one = to_victim(wrong_products)
 

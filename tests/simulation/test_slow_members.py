@@ -45,8 +45,9 @@ FAR, AS_GROUP_S = (4.0, 12.0), (20.0, 25.0)
     ("peers", "masked", "place", "slow_s"),
     [
         (5, MASKED, 0, AS_GROUP_S),
-        (8, None, 5, FAR),
+        (6, None, 3, FAR),
         pytest.param(5, MASKED, 0, FAR, marks=pytest.mark.soak),
+        pytest.param(8, None, 5, FAR, marks=pytest.mark.soak),
         pytest.param(8, None, 5, AS_GROUP_S, marks=pytest.mark.soak),
     ],
 )

@@ -78,7 +78,7 @@ def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
 def test_one_that_is_slow_for_a_while_is_back_when_it_is_fast_again(seed):
     """Its vectors come too late for its first sums, although it means well."""
     late = Conditions(lates=(Late(3, (*MASKS, *ENDS, *VIEWS), 40.0, 33.0),))
-    network = run(plan_of(0, conditions=late, rounds=300), seed)
+    network = run(plan_of(0, conditions=late, rounds=150), seed)
     sizes = [len(members) for members in network.rules.groups.values()]
 
     assert len(network.digests()) == 1

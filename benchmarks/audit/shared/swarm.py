@@ -43,11 +43,12 @@ from node.app.signals import until_over
 from node.data.dataset import Dataset, load_dataset
 from node.data.in_memory import rows_of
 from node.data.rows import Rows
+from node.jobs.job import Contributed
+from node.jobs.steps import StepTrainer
 from node.net.listening import DEFAULT, endpoint_of, listen
 from node.options import parse_arguments
 from node.runtime.contributions.contribution import Contribution, Following, Training
-from node.runtime.contributions.metric_of_all import NoMetric
-from node.runtime.contributions.steps import Steps
+from node.runtime.contributions.jobs import JobSums
 from node.runtime.engine import Engine
 from node.runtime.record.events import NodeEvent
 from node.storage.state import State
@@ -56,7 +57,6 @@ from node.system.errors import UserError
 from node.task.load import load_task
 from node.task.sections import StepPlan, Task
 from node.training.build import build_model
-from node.training.step_trainer import Contributed, StepTrainer
 from node.training.trainer import write_vector
 from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.vectors.pieces import Vector
@@ -107,7 +107,7 @@ class Step:
 class Colluder:
     """The contribution of a colluder. It keeps what it knows of each step, by the step's session."""
 
-    def __init__(self, inner: Steps, known: dict[bytes, Step]) -> None:
+    def __init__(self, inner: JobSums, known: dict[bytes, Step]) -> None:
         """`inner` makes the contribution. `known`: where steps are kept."""
         self._inner = inner
         self._known = known
@@ -141,6 +141,10 @@ class Colluder:
         if proof.sid in self._spent:
             self._known[proof.sid] = Step(earlier, found.vector.copy(), self._spent[proof.sid])
         return found
+
+    def is_over(self, vector: Floats) -> bool:
+        """End as any member does."""
+        return self._inner.is_over(vector)
 
 
 class _Silent:
@@ -264,11 +268,11 @@ class _TensorWise(StepTrainer):
         objective = Objective(model, dict(model.named_parameters()), functional.cross_entropy, row)
         self._member = TensorWise(objective, rule, len(dataset.train_y))
 
-    def contribution(self, base: Floats) -> Contributed:
+    def contribution(self, base: Floats, generation: int) -> Contributed:
         """Return the words of all rows."""
         write_vector(self._own, base[: self._size], "*")
         words = self._member.words(self._rows.train_x, self._rows.train_y, self._noise_words)
-        return Contributed(words, 0.0, 0.0, 0)
+        return Contributed(words)
 
 
 def _plant(prepared: Prepared, fault: Fault, place: int, words: Words, known: dict[bytes, Step]) -> Prepared:
@@ -281,7 +285,7 @@ def _plant(prepared: Prepared, fault: Fault, place: int, words: Words, known: di
     trainer = make(task, plan, build_model(task, dataset), dataset, options.seed, rule, words)
 
     def contribution(state: State) -> Contribution:
-        return Colluder(Steps(state, trainer, mechanism, NoMetric()), known)
+        return Colluder(JobSums(state, trainer, mechanism), known)
 
     learning = replace(prepared.learning, trainer=trainer, contribution=contribution)
     return replace(prepared, learning=learning)

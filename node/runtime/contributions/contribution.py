@@ -36,6 +36,8 @@ class Training:
     """How often a row counted as zero because its gradient was not finite; for the owner alone."""
     warning: str = ""
     """What the owner, and nobody else, is to know about it; "" for nothing."""
+    made_for: Base | None = None
+    """The base for which the offer is; None: any."""
 
 
 NO_TRAINING = Training(None, 0.0, False)
@@ -77,3 +79,6 @@ class Contribution(Protocol):
 
         None if honest members cannot have such a result: then the base stays. May overwrite the result.
         """
+
+    def is_over(self, vector: Floats) -> bool:
+        """Returns whether the run ends with the base (d,), however many sums it might have."""

@@ -8,12 +8,19 @@ from typing import Generic, TypeVar
 
 from torch import nn
 
-from mechanisms.mechanism import Mechanism
+from mechanisms.mechanism import Mechanism, Unprotected
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noised_counts import CountGrid
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
+from node.jobs.additive.job import MOST_SUMS
+from node.jobs.additive.trainer import AdditiveTrainer
+from node.jobs.beside import Beside, SwarmMetric
+from node.jobs.job import Job
+from node.jobs.steps import StepTrainer
+from node.models.additive import Additive
 from node.runtime.contributions.contribution import Contribution
+from node.runtime.contributions.jobs import JobSums
 from node.runtime.contributions.loss_gate import check_loss_gate
 from node.runtime.contributions.metric_notes import swarm_metric_words
 from node.runtime.contributions.metric_of_all import (
@@ -22,9 +29,7 @@ from node.runtime.contributions.metric_of_all import (
     Noise,
     NoMetric,
     RingWords,
-    SwarmMetric,
 )
-from node.runtime.contributions.steps import Steps
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import make_weighting
 from node.runtime.privacy.budget import make_mechanism, noise_of_counts, offer_bound
@@ -34,7 +39,6 @@ from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import MOST_CONFUSED, Task
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
-from node.training.step_trainer import StepTrainer
 from node.training.trainer import Learner, Shapes, Trainer, make_trainer, shapes
 from protocol.wire.limits import MAX_MEMBERS
 
@@ -71,13 +75,17 @@ class Learning(Generic[L_co]):
     """The name under which the key's spend file books this node's charges (node.storage.spend_file)."""
     contribution: Callable[[State], Contribution]
     offered: int
-    """The words of an offer."""
+    """The words of an offer, of the longest if they are not all as long."""
     bound: float | None
     """The bound on each coordinate of every offer, which is clipped to it; None: whole numbers."""
     computed: Mapping[str, float] = field(default_factory=dict)
     """What the mechanism computed from the task's `[privacy]`; all members need the same values."""
     words: Mapping[str, str] = field(default_factory=dict)
     """The start-up lines about it."""
+    sums: int | None = None
+    """The most sums of a job that says so itself; None: the task does."""
+    job: Job | None = None
+    """What the sums are for, if each is for one base, in whole numbers; None: they are of updates."""
 
 
 def make_learning(
@@ -92,6 +100,8 @@ def make_learning(
     entropy = system.entropy
     if isinstance(mechanism, DistributedDP):
         return _steps(task, model, dataset, seed, mechanism, entropy)
+    if isinstance(model, Additive) and isinstance(mechanism, Unprotected):
+        return _curves(task, model, dataset, seed, mechanism)
     bound = offer_bound(task, mechanism)
     trainer = make_trainer(task, model, dataset, seed, mechanism.gradient, system)
     weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
@@ -187,13 +197,16 @@ def _steps(
         raise ValueError("a task with shared noise has a plan of its steps")
     trainer = StepTrainer(task, plan, model, dataset, seed, shared, SystemWords(entropy))
     metric = make_swarm_metric(task, trainer, dataset, mechanism, None, entropy)
+    job = Beside(trainer, metric)
+    silent = replace(job, is_silent=True)
     return Learning(
         trainer=trainer,
         mechanism=mechanism,
         spends_for=task.task.name,
-        contribution=lambda state: Steps(state, trainer, mechanism, metric),
+        contribution=lambda state: JobSums(state, job, mechanism, silent, job.figure),
         offered=shared.size + metric.slots,
         bound=None,
+        job=job,
         computed={
             "noise_multiplier": shared.gradient.noise_multiplier,
             "unit": shared.unit,
@@ -203,5 +216,32 @@ def _steps(
             "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
             f"{plan.expected_batch:.6g} {task.unit}s of all members",
             **swarm_metric_words(task, mechanism),
+        },
+    )
+
+
+def _curves(
+    task: Task, model: Additive, dataset: Dataset, seed: int, mechanism: Mechanism
+) -> Learning[Trainer]:
+    if task.aggregation.swarm_metric != "none":
+        raise ConfigError(
+            f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} is refused with an additive model "
+            "without privacy: its sums have no counts of test rows; allowed: 'none'"
+        )
+    trainer = AdditiveTrainer(task, model, dataset, seed)
+    job = trainer.job
+    return Learning(
+        trainer=trainer,
+        mechanism=mechanism,
+        spends_for=task.task.name,
+        contribution=lambda state: JobSums(state, job, mechanism),
+        offered=max(job.words(generation) for generation in range(MOST_SUMS)),
+        bound=None,
+        sums=MOST_SUMS,
+        job=job,
+        words={
+            "sums": f"at most {MOST_SUMS}, of the same members",
+            "opened": "each member's computer sees exact totals of every pair of columns; all the others "
+            "together can compute yours",
         },
     )

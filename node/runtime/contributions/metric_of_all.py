@@ -5,9 +5,9 @@
 
 Generation g + 1 is the base that a sum makes of base g. If it is a multiple of
 `aggregation.swarm_metric_every`, a member counts how base g does on its own test rows
-(node.training.figures.tallies), and stamps the counts with g + 1; in all other sums these words are zero, so
-sessions, votes and lengths are the same in every sum. Where each sum is a step, the counts travel in the last
-step of a round. If the stamps do not add up to members times (g + 1), some member has counted for another
+(node.training.figures.tallies), and stamps the counts with g + 1. Any other sum of updates has zeros there.
+Where each sum is a step, the counts travel in the last step of a round (node.jobs.beside), and no other has
+words for them. If the stamps do not add up to members times (g + 1), some member has counted for another
 base or not at all, and there is no figure.
 
 Without noise, a member's counts for a base are in at most one sum: after it spent an offer on this base, it
@@ -39,7 +39,6 @@ from node.storage.records import SwarmFigure
 from node.storage.vector_files import Floats
 from node.training.figures.tallies import Sums, Tally, with_errors
 from protocol.vectors.pieces import Vector
-from protocol.wire.messages import Base
 
 DIGIT = 4096
 """The base of digits: so small that a mean of float32 words shows the exact sum of 64 members' digits."""
@@ -49,29 +48,6 @@ _INEXACT = 0.25
 
 Outputs = Callable[[Floats], tuple[torch.Tensor, torch.Tensor]]
 """Returns outputs (n, ...) and targets (n,) of a model on this node's test rows."""
-
-
-class SwarmMetric(Protocol):
-    """What an offer says about the model, and what a sum says about it."""
-
-    slots: int
-    """How many words a summed vector has for it, at its end."""
-
-    @property
-    def cost(self) -> tuple[Event, ...]:
-        """What counts in an offer cost; its caller charges it before they leave."""
-
-    def is_due(self, generation: int) -> bool:
-        """Whether members count for a base of this generation."""
-
-    def empty(self) -> Vector:
-        """Returns the words (slots,) of an offer without counts."""
-
-    def words(self, base: Base, vector: Floats) -> Vector:
-        """Counts for `base`, whose vector is given; returns the words (slots,) of an offer."""
-
-    def read(self, before: Base, words: Vector, members: int) -> SwarmFigure | None:
-        """Returns the figure in what a session made of offers on `before`; None if there is none."""
 
 
 class NoMetric:
@@ -88,11 +64,11 @@ class NoMetric:
         """Returns no words."""
         return np.empty(0, np.float32)
 
-    def words(self, base: Base, vector: Floats) -> Vector:
+    def words(self, vector: Floats, generation: int) -> Vector:
         """Returns no words."""
         return self.empty()
 
-    def read(self, before: Base, words: Vector, members: int) -> SwarmFigure | None:
+    def read(self, generation: int, words: Vector, members: int) -> SwarmFigure | None:
         """Returns None."""
         return None
 
@@ -278,18 +254,18 @@ class Counted:
         """Returns words without counts."""
         return self._carrier.empty()
 
-    def words(self, base: Base, vector: Floats) -> Vector:
+    def words(self, vector: Floats, generation: int) -> Vector:
         """Returns the words of counts, with new noise; the caller charges `cost` before they leave."""
         outputs, targets = self._outputs(vector)
         exact = self._exact.counted(outputs, targets)
-        self._own = (base.generation, exact) if self._shows_own else None
+        self._own = (generation, exact) if self._shows_own else None
         units = exact if self._noise is None else self._noise.units(self._tally, outputs, targets)
-        return self._carrier.words(base.generation + 1, units)
+        return self._carrier.words(generation + 1, units)
 
-    def read(self, before: Base, words: Vector, members: int) -> SwarmFigure | None:
+    def read(self, generation: int, words: Vector, members: int) -> SwarmFigure | None:
         """Returns the figure of a sum, with its standard error by noise, and this node's exact figure."""
-        total = self._carrier.total(words, members) if self.is_due(before.generation) else None
-        if total is None or total.stamps != members * (before.generation + 1) % 2**32:
+        total = self._carrier.total(words, members) if self.is_due(generation) else None
+        if total is None or total.stamps != members * (generation + 1) % 2**32:
             return None
         noise = self._noise
         unit, std = (1.0, 0.0) if noise is None else (noise.grid.unit, noise.grid.sum_std(members))
@@ -297,14 +273,14 @@ class Counted:
         if found is None:
             return None
         mine = None
-        if self._own is not None and self._own[0] == before.generation:
+        if self._own is not None and self._own[0] == generation:
             mine = self._exact.measured(self._own[1])
         return SwarmFigure(
             **vars(found.headline),
             mine=None if mine is None else mine.metrics[found.headline.metric],
             rows=round(found.rows),
             peers=members,
-            generation=before.generation,
+            generation=generation,
             noised=noise is not None,
             error=found.error,
             unit="row" if noise is None or noise.persons is None else "person",

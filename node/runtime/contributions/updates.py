@@ -19,8 +19,8 @@ import numpy as np
 
 from mechanisms.mechanism import Mechanism, covers_offers
 from mechanisms.noise.randomness import SystemWords
+from node.jobs.beside import SwarmMetric
 from node.runtime.contributions.contribution import Following, Training
-from node.runtime.contributions.metric_of_all import SwarmMetric
 from node.runtime.contributions.weighting import Weighting
 from node.runtime.privacy.budget import can_count, can_offer, can_train, receipt_of
 from node.storage.records import NOTHING
@@ -28,7 +28,7 @@ from node.storage.state import State
 from node.storage.vector_files import Floats
 from node.system.errors import UserError
 from node.system.system import SYSTEM, Entropy
-from node.training.trainer import Diverged, Learner
+from node.training.trainer import Diverged, LocalLearner
 from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.wire.messages import Base
 
@@ -39,7 +39,7 @@ class Updates:
     def __init__(
         self,
         state: State,
-        learner: Learner,
+        learner: LocalLearner,
         mechanism: Mechanism,
         weighting: Weighting,
         metric: SwarmMetric,
@@ -58,8 +58,7 @@ class Updates:
         """Trains, and stores the progress as `fresh`, if the privacy budget allows it."""
         state = self._state
         state.take_in()
-        waiting = self._learner.once and state.fresh is not None
-        if waiting or not can_train(self._mechanism, state.ledger, state.pending):
+        if not can_train(self._mechanism, state.ledger, state.pending):
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
             return Training(None, 0.0, offered)
         try:
@@ -99,7 +98,8 @@ class Updates:
         counted = self._counts()
         cost = (*state.pending, *(self._metric.cost if counted else ()))
         self.receipt = receipt_of(self._mechanism, state.ledger, cost, offer.memory)
-        counts = self._metric.words(state.base, state.base_vector) if counted else self._metric.empty()
+        metric, generation = self._metric, state.base.generation
+        counts = metric.words(state.base_vector, generation) if counted else metric.empty()
         weighted = self._weighting.with_slots(offer.vector)
         return np.concatenate([weighted, counts]) if len(counts) else weighted
 
@@ -131,5 +131,9 @@ class Updates:
         if mean is None:
             return None
         self.receipt = replace(self.receipt, memory=offered)
-        swarm = self._metric.read(before, counts, members)
+        swarm = self._metric.read(before.generation, counts, members)
         return Following(np.add(vector, mean, out=mean), memory, swarm)  # in place, without another copy
+
+    def is_over(self, vector: Floats) -> bool:
+        """Returns False: rounds end by their number."""
+        return False

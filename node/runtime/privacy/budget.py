@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -198,6 +200,22 @@ def noise_of_counts(mechanism: Mechanism) -> CountNoise | None:
 
 def _events_of_counts(noise: CountNoise | None, releases: int) -> tuple[Event, ...]:
     return () if noise is None else (noise.event,) * releases
+
+
+def affordable(mechanism: Mechanism, ledger: Ledger) -> Counter[Event]:
+    """Returns how many more charges of each kind of offer the budget allows, all of them together."""
+    from mechanisms.updates.distributed import DistributedDP  # noqa: PLC0415 - loads torch
+
+    if not isinstance(mechanism, DistributedDP):
+        events = (*mechanism.per_training, *mechanism.per_offer)
+        if not events or mechanism.guarantee is None:
+            return Counter()
+        too_many = (many for many in count(1) if not _fits(mechanism, ledger, events * many))
+        return Counter(events * (next(too_many) - 1))
+    counts = affordable_counts(mechanism, ledger)
+    (step,) = mechanism.shared.events
+    steps = affordable_steps(mechanism, ledger, counts)
+    return Counter({step: steps} | dict.fromkeys(_events_of_counts(mechanism.counts, 1), counts))
 
 
 def affordable_counts(mechanism: DistributedDP, ledger: Ledger) -> int:

@@ -76,14 +76,17 @@ def check_length(section: AggregationSection, members: int, words: int) -> None:
 
 
 def masked_settings(
-    section: AggregationSection, bound: float | None, honest: int | None = None
+    section: AggregationSection, bound: float | None, honest: int | None = None, all_or_none: bool = False
 ) -> MaskedSettings | None:
     """Returns the settings for groups of 4 and more; None if all groups use additive shares.
 
     `bound` is the largest absolute value of a coordinate; None: vectors are whole numbers. `honest`: how many
-    of a node's others are taken to be honest where members share noise.
+    of a node's others are taken to be honest where members share noise. `all_or_none`: whether a sum counts
+    only with every member in it.
     """
-    return None if section.protocol == "additive" else MaskedSettings(bound, section.dropouts, honest=honest)
+    if section.protocol == "additive":
+        return None
+    return MaskedSettings(bound, section.dropouts, honest=honest, all_or_none=all_or_none)
 
 
 def liars_of(section: AggregationSection) -> int:

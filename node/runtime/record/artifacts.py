@@ -18,8 +18,8 @@ from protocol.wire.messages import Base
 class Folder:
     """Reads and writes the artifacts in a node's --out."""
 
-    def __init__(self, path: Path, card: Card, disk: Disk = DISK) -> None:
-        """`card`: the metadata of the model files that is the same in every round."""
+    def __init__(self, path: Path, card: Card | None, disk: Disk = DISK) -> None:
+        """`card`: the metadata of the model files that is the same in every round; None: there are none."""
         self.path = path
         self._card = card
         self._disk = disk
@@ -50,6 +50,8 @@ class Folder:
         The working model is never served. `vectors` holds their vectors, (d,) each; `tensors_of` makes a
         whole model from one. `privacy` is the ledger.
         """
+        if self._card is None:
+            return
         for name, vector in zip(("model", "private"), vectors, strict=True):
             path = self.path / f"{name}.safetensors"
             write_model(path, tensors_of(vector), self._card.filled(name, base, privacy))

@@ -5,6 +5,7 @@
 | its run is over: it has the base of the last sum | the closing: all have the last base | finished | 0 (4) |
 | too few members have any privacy budget left | the closing | finished | 0 (4) |
 | it was alone for too long, or missed the others' run (`given_up`) | the closing | failed (2) | 1 |
+| one of its job's members is gone (6) | the closing | failed (2) | 1 |
 | told to end while others count on it | the session or the closing, within a bound | stopped (1) | 130 |
 | told to end while nobody does | nothing: it says goodbye in the same event | stopped (1) | 130 |
 | told twice | nothing | stopped (1) | 130 |
@@ -16,6 +17,7 @@
 (2) In a JSON log; otherwise a line on standard error (node.cli.logs).
 (3) The status of the error (node.system.errors); 1 for a fault of the program (node.cli.error_handling).
 (4) 1 if the owner requires an aggregated round (--require-aggregation) and there was none.
+(6) Where all sums have the members of the first one: after the owner's wait it keeps the base that it has.
 (5) Nothing, if the error came with an action of the machine: others refuse the node, or a disk fails.
 
 After the goodbye a node handles no more messages. Stored data stays, whatever the end.
@@ -36,6 +38,8 @@ from protocol.actions import Completed, Failed, Reason
 
 T = TypeVar("T")
 
+SUBTRACTS = "who then has both totals can subtract them, and read what the rows of the missing add up to"
+"""What it costs to begin an exact job anew with fewer members."""
 _COUNTED_ON = frozenset({"shares", "sums", "closing"})
 """Phases in which others count on this node."""
 
@@ -51,6 +55,8 @@ class End(Enum):
     """It ended as many rounds alone in a row as its run has sums."""
     NOBODY_CAME = auto()
     """Its owner had it wait for the first group, and none came."""
+    UNFINISHED = auto()
+    """All sums have the members of the first one, and one of these did not come."""
     MISSED = auto()
     """The others' run is over, nobody is left for a group, and nobody gave it their last base."""
     TOLD = auto()
@@ -64,10 +70,11 @@ class End(Enum):
         return self in (End.DONE, End.SPENT)
 
 
-def given_up(outcome: Completed | Failed, alone: int, is_first: bool, plan: Plan) -> End | None:
+def given_up(outcome: Completed | Failed, alone: int, is_first: bool, plan: Plan, sums: int) -> End | None:
     """Returns why a node ends after a round though its run is not over; None: it goes on.
 
     `alone`: its rounds alone in a row, this one included. `is_first`: this is the first round of the start.
+    `sums`: those that led to its base.
     """
     reason = outcome.reason if isinstance(outcome, Failed) else None
     match reason:
@@ -75,6 +82,8 @@ def given_up(outcome: Completed | Failed, alone: int, is_first: bool, plan: Plan
             return End.SPENT
         case Reason.SWARM_FINISHED:
             return End.MISSED
+        case Reason.GROUP_TIMEOUT if plan.cohort and sums:
+            return End.UNFINISHED
         case Reason.GROUP_TIMEOUT if is_first and plan.waits:
             return End.NOBODY_CAME
         case _:
@@ -132,6 +141,10 @@ def exit_status(
         case End.NOBODY_CAME:
             who = f": {absent} did not come" if absent else ""
             raise Alone(end, f"no group came while this node waited for one (--wait){who}", kept, again)
+        case End.UNFINISHED:
+            who = f": {absent} did not come" if absent else ""
+            gone = f"the job stopped unfinished: all its sums have the members of the first one{who}"
+            raise Alone(end, gone, kept, f"{again}, or begin anew without whoever is gone: {SUBTRACTS}")
         case End.MISSED:
             nobody = (
                 "the others have ended their run, and nobody is left who can give this node their last model"

@@ -55,20 +55,31 @@ class Calibration:
 
 def calibration_of(loss: str, arguments: Mapping[str, Any], classes: int) -> Calibration:
     """Returns the correction for a model of `classes` that `train.loss` with these `loss_args` made."""
-    given = tuple(arguments)
-    if loss in ("auto", "cross-entropy", "bce") and not given:
+    weights = class_weights(loss, arguments, classes)
+    if weights is not None and not arguments:
         return Calibration(None, "as the model gives them; no class was weighted")
-    name = _WEIGHTED.get(loss, "")
-    weights = _weights(arguments[name], name) if given == (name,) else None
-    if weights is None or len(weights) < classes:
+    if weights is None:
         return Calibration(
             None, f"not calibrated: nothing says how much train.loss = {shown(loss)} weighs each class"
         )
     says = (
-        f"corrected for the weights of the classes (train.loss_args.{name}); the prediction is the class "
-        "that the weighted model chooses, which need not be the most probable one"
+        f"corrected for the weights of the classes (train.loss_args.{_WEIGHTED[loss]}); the prediction is "
+        "the class that the weighted model chooses, which need not be the most probable one"
     )
     return Calibration(tuple(-math.log(weight) for weight in weights), says)
+
+
+def class_weights(loss: str, arguments: Mapping[str, Any], classes: int) -> list[float] | None:
+    """Returns by how much `train.loss` makes each class count more than its rows; None if nothing says so.
+
+    Logits beyond the classes may have weights, too.
+    """
+    given = tuple(arguments)
+    if loss in ("auto", "cross-entropy", "bce") and not given:
+        return [1.0] * classes
+    name = _WEIGHTED.get(loss, "")
+    weights = _weights(arguments[name], name) if given == (name,) else None
+    return None if weights is None or len(weights) < classes else weights
 
 
 _WEIGHTED = {"balanced-softmax": "prior", "cross-entropy": "weight", "bce": "pos_weight"}

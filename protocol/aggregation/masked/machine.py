@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from enum import Enum
 
 from protocol.actions import Action, Due, Failed, Reason, Send, Withheld
@@ -121,7 +122,8 @@ class DoubleMasked:
         """The machine of the run's next step, in which this member is `participant`; it has not started."""
         if self._setup is None or self.steps_left < 1:
             raise LocalProtocolError("a run that has no further step")
-        return DoubleMasked(participant, self._scheme, self._steps, self._setup)
+        layout = replace(self._scheme.layout, dimension=participant.dimension)
+        return DoubleMasked(participant, replace(self._scheme, layout=layout), self._steps, self._setup)
 
     @property
     def headers(self) -> Mapping[Key, ReleaseHead]:

@@ -73,16 +73,18 @@ class MaskedSettings:
     `clip`: the bound on coordinates; None: vectors are whole numbers. `dropouts`: how many members may fall
     silent; None: a fifth of them. `all_to_all_bytes`: see protocol.aggregation.masked.layout. `honest`: how
     many of a member's others are taken to be honest where members share noise; None: they share none.
+    `all_or_none`: whether a sum counts only with every member in it, as one with shared noise always does.
     """
 
     clip: float | None
     dropouts: int | None
     all_to_all_bytes: int = ALL_TO_ALL_BYTES
     honest: int | None = None
+    all_or_none: bool = False
 
     def tolerance(self, members: int) -> Tolerance:
         """The tolerance of a group of this size."""
-        return tolerance(members, self.dropouts, self.honest)
+        return tolerance(members, self.dropouts, self.honest, self.all_or_none)
 
     def scheme(self, dimension: int, members: int) -> Scheme:
         """How a group of this size sums (dimension,) vectors."""
@@ -90,14 +92,16 @@ class MaskedSettings:
         return Scheme(self.tolerance(members), layout, encoding_of(self.clip, members))
 
 
-def tolerance(members: int, dropouts: int | None, honest: int | None = None) -> Tolerance:
+def tolerance(
+    members: int, dropouts: int | None, honest: int | None = None, all_or_none: bool = False
+) -> Tolerance:
     """The tolerance of a group of this size. `dropouts`: capped by what is possible; None: a fifth.
 
-    `honest`: how many of a member's others are taken to be honest where members share noise. Such a sum is
-    all or none: it lacks nobody's share. And at most half as many may fall silent. Then a group withstands n
-    - 1 - `honest` colluders, whatever its size n: m = n - 2 f - 1 >= n - 1 - `honest` if and only if 2 f <=
-    `honest`. So noise and masks rest on the same assumption.
+    `all_or_none`: as in `Tolerance`. `honest`: how many of a member's others are taken to be honest where
+    members share noise. Such a sum is all or none: it lacks nobody's share. And at most half as many may fall
+    silent. Then a group withstands n - 1 - `honest` colluders, whatever its size n: m = n - 2 f - 1 >= n - 1
+    - `honest` if and only if 2 f <= `honest`. So noise and masks rest on the same assumption.
     """
     wanted = members // ONE_IN if dropouts is None else dropouts
     most = most_dropouts(members) if honest is None else min(honest // 2, most_dropouts(members))
-    return Tolerance(members, min(wanted, most), honest is not None)
+    return Tolerance(members, min(wanted, most), all_or_none or honest is not None)

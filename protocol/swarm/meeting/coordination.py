@@ -103,6 +103,9 @@ class Coordination:
             raise RemoteProtocolError("a READY that this node does not collect")
         signing.verify(ready.announce, ready.key)
         signing.verify(ready, ready.key)
+        cohort = self._state.cohort(self._settings)
+        if cohort and ready.key not in cohort and ready.announce.base == self._state.base:
+            raise RemoteProtocolError("a READY of one that was not in the first sum")
         self._members.learn(ready.announce, now, live=True)
         if not self._collects:  # this node follows: it answers a READY with its announcement
             is_asked = ready.coordinator == self._me
@@ -332,7 +335,7 @@ class Coordination:
         """Whether this node and these may be a group, as far as it knows."""
         electorate, count = self._state.electorate(self._settings), 1 + len(others)
         known = 1 + len(self._members.offering)
-        if count < self._settings.task.min_participants:
+        if count < self._state.least(self._settings):
             return False
         is_most = 2 * count > known
         if electorate is None or (self._patience.is_willing(now) and is_most):

@@ -405,6 +405,9 @@ class GroupSeeker:
         if not all(self._settings.may_be_at(ready.key, ready.announce.endpoint) for ready in group.readys):
             raise RemoteProtocolError("a GROUP with a member that announces an endpoint that is not its own")
         ballot = self._state.ballot(group, self._settings)
+        cohort = self._state.cohort(self._settings)
+        if cohort and cohort != _keys(group):
+            raise RemoteProtocolError("a GROUP of other members than those of the first sum")
         if ballot is None and not (self._settings.quorum.weak and weak_allowed(group, known)):
             raise RemoteProtocolError(
                 f"a GROUP of {len(group.readys)} of {known} known members that offer: no quorum of electors"

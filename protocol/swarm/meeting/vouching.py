@@ -14,7 +14,7 @@ from dataclasses import replace
 from protocol.actions import Action, Send, Vouched
 from protocol.relay.admission import check_vouch
 from protocol.swarm.meeting.membership import Members
-from protocol.swarm.node_state import NodeState, Settings, Words
+from protocol.swarm.node_state import NodeState, Settings, Vouches
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Announce, Key, Vouch
 
@@ -29,31 +29,31 @@ class Vouching:
         self._settings = settings
         self._state = state
         self._members = members
-        self._words = settings.contacts.words
+        self._vouches = settings.contacts.vouches
         self._told: dict[Key, bytes] = {}
         """The instance of each peer that was told all."""
 
     @property
     def strangers(self) -> frozenset[Key]:
         """Who may be in others' groups, and not in this node's."""
-        known = {*self._words.removed, *(each.key for each in self._words.known)}
+        known = {*self._vouches.removed, *(each.key for each in self._vouches.known)}
         return frozenset(filter(self._is_stranger, known))
 
-    def change(self, words: Words) -> list[Action]:
+    def change(self, vouches: Vouches) -> list[Action]:
         """The owner has decided anew: tell the live members what is new."""
-        before = {each.key for each in self._words.known}
-        kept = {each.key: each for each in (*words.known, *self._words.known)}
-        known = tuple(each for each in kept.values() if self._counts(each, words.removed))
-        self._words = Words(words.swarm, known, words.removed)
+        before = {each.key for each in self._vouches.known}
+        kept = {each.key: each for each in (*vouches.known, *self._vouches.known)}
+        known = tuple(each for each in kept.values() if self._counts(each, vouches.removed))
+        self._vouches = Vouches(vouches.swarm, known, vouches.removed)
         new = tuple(each for each in known if each.key not in before)
         return [Send(key, new) for key in self._members.live] if new else []
 
     def met(self, announce: Announce) -> list[Action]:
         """A peer is here: tell it all, once for each start."""
-        if not self._words.known or self._told.get(announce.key) == announce.instance:
+        if not self._vouches.known or self._told.get(announce.key) == announce.instance:
             return []
         self._told[announce.key] = announce.instance
-        return [Send(announce.endpoint, self._words.known)]
+        return [Send(announce.endpoint, self._vouches.known)]
 
     def lost(self, key: Key) -> None:
         """This peer cannot be reached: what it was told may be lost."""
@@ -61,10 +61,10 @@ class Vouching:
 
     def take(self, vouch: Vouch, by: Key) -> list[Action]:
         """Process a word that an accepted peer has passed on. Raises RemoteProtocolError if it is invalid."""
-        check_vouch(vouch, self._words.swarm)
-        if not self._counts(vouch, self._words.removed) or not self._is_new(vouch):
+        check_vouch(vouch, self._vouches.swarm)
+        if not self._counts(vouch, self._vouches.removed) or not self._is_new(vouch):
             return []
-        self._words = replace(self._words, known=(*self._words.known, vouch))
+        self._vouches = replace(self._vouches, known=(*self._vouches.known, vouch))
         return [Vouched(vouch), *(Send(key, (vouch,)) for key in self._members.live if key != by)]
 
     def _counts(self, vouch: Vouch, removed: frozenset[Key]) -> bool:
@@ -76,7 +76,7 @@ class Vouching:
 
     def _is_new(self, vouch: Vouch) -> bool:
         """Whether nobody has given a word for this newcomer, and there is room for one more."""
-        waiting = [each for each in self._words.known if self._is_stranger(each.key)]
+        waiting = [each for each in self._vouches.known if self._is_stranger(each.key)]
         if not self._is_stranger(vouch.key) or vouch.key in [each.key for each in waiting]:
             return False
         of_one = sum(each.member == vouch.member for each in waiting)

@@ -137,7 +137,7 @@ class CatchUp:
         if self._fetch is not None or not self.has_base_of(sid):
             return []
         past = self.past[sid]
-        scheme = self._settings.aggregation.scheme(len(past.members))
+        scheme = self._settings.aggregation.scheme(len(past.members), past.base.generation)
         source = next((source for source in sources if self._fresh(past.base, source, True, now)), None)
         if source is None or scheme is None:
             return []
@@ -167,7 +167,7 @@ class CatchUp:
                 return None
             if self.has_base_of(base.sid) and self._fresh(base, source, True, now):
                 past = self.past[base.sid]
-                scheme = self._settings.aggregation.scheme(len(past.members))
+                scheme = self._settings.aggregation.scheme(len(past.members), past.base.generation)
                 if scheme is None:
                     return CertificateFetch(past, base.sid, source, self._settings)
                 return ResultFetch(past, base.sid, source, self._settings, scheme)

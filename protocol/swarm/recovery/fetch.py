@@ -152,7 +152,7 @@ class CertificateFetch(_SessionFetch):
     """Fetch the certificate of an additive session this node was in, verify it, and add up its sums."""
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
-        dimension = settings.aggregation.summed
+        dimension = settings.aggregation.summed(past.base.generation)
         order = ((sid, member, index) for member in past.members for index in range(piece_count(dimension)))
         super().__init__(past, sid, source, settings, order, WORD_BYTES * dimension * len(past.members))
         self._dimension = dimension
@@ -356,12 +356,13 @@ def check_link(link: Link, settings: Settings) -> None:
     check_step(group)
     if group.readys[0].announce.swarm != settings.task.swarm:
         raise RemoteProtocolError("a link of another swarm")
-    certificate, scheme = link.certificate, settings.aggregation.scheme(len(members))
+    certificate, generation = link.certificate, group.base.generation
+    scheme = settings.aggregation.scheme(len(members), generation)
     if certificate.sid != signing.session_id(group):
         raise RemoteProtocolError("a link with the certificate of another session")
     match certificate:
         case Certificate() if scheme is None:
-            check_certificate(certificate, members, settings.aggregation.summed)
+            check_certificate(certificate, members, settings.aggregation.summed(generation))
         case ResultCertificate() if scheme is not None:
             check_result(certificate, group, scheme)
         case _:

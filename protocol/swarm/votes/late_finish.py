@@ -41,8 +41,9 @@ class LateFinish:
         self._given: dict[Key, float] = {}
         self._releases: dict[Key, Release] = {}
         self._sums: dict[Key, Sum] = {}
-        shares, summed = settings.aggregation.shares, settings.aggregation.summed
-        self._total = Total(shares.for_group(len(self._members)), summed, self._members)
+        self._summed = settings.aggregation.summed(group.base.generation)
+        shares = settings.aggregation.shares.for_group(len(self._members))
+        self._total = Total(shares, self._summed, self._members)
         if vote.release is not None:
             self._releases[settings.key.public] = vote.release
         self.certificate: ResultCertificate | None = None
@@ -63,7 +64,7 @@ class LateFinish:
             return []
         if key not in self._members or vote.sid not in announce.open or now < self._given.get(key, now):
             return []
-        size = additive_bytes(self._settings.aggregation.summed, len(self._members)) if vote.parts else 0
+        size = additive_bytes(self._summed, len(self._members)) if vote.parts else 0
         self._given[key] = now + AGAIN_S + transfer_s(size, self._settings.timeouts.session.least_rate)
         if vote.release is not None:
             return [Send(key, (vote.release,))]
@@ -106,7 +107,7 @@ class LateFinish:
             signing.verify(message, message.sender)
             if known is not None or message.contributors != signing.contributors_hash(self._members):
                 raise RemoteProtocolError("a late sum that contradicts what is here")
-        check_piece(message, self._settings.aggregation.summed)
+        check_piece(message, self._summed)
         self._total.add(message.sender, message.index, message.payload)
         self._sums[message.sender] = header
         for own in self._vote.parts if self._settings.key.public not in self._sums else ():

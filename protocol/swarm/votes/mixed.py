@@ -41,8 +41,9 @@ class MixedVersions:
         settings, electorate = self._settings, self._state.electorate(self._settings)
         here, unmet = self._here(others), self._unmet(others)
         count = len(here) + len(unmet) + (not self._state.following)
-        if electorate is None or count < settings.task.min_participants:
-            return count < settings.task.min_participants
+        least = self._state.least(settings)
+        if electorate is None or count < least:
+            return count < least
         if electorate.least:
             return count < electorate.least
         on_anchor = (each for each in self._members.latest if each.base.anchor == self._state.base.anchor)

@@ -118,7 +118,8 @@ class _Look:
         self._electorate = electorate
         self._now = now
         self._me = electorate.elector_at(settings.key.public, settings.endpoint)
-        self._live = members.announced(members.candidates)
+        cohort, live = state.cohort(settings), members.announced(members.candidates)
+        self._live = tuple(each for each in live if not cohort or each.key in cohort)
 
     def found(self) -> Obstacle | None:
         electorate = self._electorate
@@ -160,7 +161,7 @@ class _Look:
 
     @property
     def _least(self) -> int:
-        return self._settings.task.min_participants
+        return self._state.least(self._settings)
 
     @property
     def _is_first(self) -> bool:

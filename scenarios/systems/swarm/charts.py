@@ -26,6 +26,7 @@ REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sum
            "masks-timeout": "more silent than tolerated", "caught": "a liar, banned",
            "wrong-count": "a wrong masked vector", "wrong-weights": "a wrong weight",
            "budget-spent": "privacy budget spent", "all-spent": "all budgets spent",
+           "late-member": "came after the first sum",
            "swarm-finished": "too late",
            "outdated": "a newer model came"}  # fmt: skip
 FAINT = "var(--faint)"

@@ -57,6 +57,7 @@ class Alone:
                 parameters=plan.parameters,
                 dimension=self.state.dimension,
                 offered=self.learning.offered,
+                sums=plan.sums if options.task.step_plan else 5,
                 leave_out=options.task.aggregation.leave_out_rounds,
             ),
             self.state.node_state,

@@ -24,6 +24,7 @@ OWNERS = {
     "gone": {"Node"},
     "banned": {"Node"},
     "run": {"Runs"},
+    "last": {"Node"},
     "following": {"Follower"},
     "votes": {"Voting"},
     "epoch": {"NodeState"},

@@ -13,7 +13,6 @@ from node.agree.width import with_classes
 from node.system.errors import UserError
 from node.task.load import read_task
 from node.task.scaling import Range, by_range, by_rows, rounded_scale
-from node.task.sections import AgreementSection
 from protocol.wire.messages import Base
 from tests.own_data import schema
 from tests.unit.node.agree.test_survey import CLASSES, COLUMNS, HEADER, NUMBER, TABLE, UNIT, row_text
@@ -54,10 +53,8 @@ def named(task):
 def test_what_all_peers_rows_have_in_common_is_what_numpy_says_of_them_together(tmp_path):
     rng = np.random.default_rng(5)
     rows = [peers_rows(rng, count) for count in (300, 50, 120)]
-    sums = [summed(tmp_path, part) / 10_000 for part in rows]
-    mean = np.mean(sums, axis=0).astype(np.float32)
-    found = totals(mean, 3, AgreementSection(records=10_000), 0.0, 1.0)
-    assert found.sums[0] == pytest.approx(470, abs=found.doubt)
+    found = totals(np.sum([summed(tmp_path, part) for part in rows], axis=0), 3, 0.0, UNIT)
+    assert found.sums[0] == 470
     task = agreed(draft(), found).task
     ages = [float(age) for part in rows for row in part if (age := row.split(",")[0])]
     days = [int(row.split(",")[3][-2:]) - 1 for part in rows for row in part]
@@ -81,7 +78,7 @@ def test_how_cells_are_written_stays_as_the_task_says(tmp_path):
     written = {**TABLE, "columns": columns, "dialect": dialect}
     sums = summed(tmp_path, german, written)
     assert sums.tolist() == summed(tmp_path, rows).tolist()
-    found = totals((sums / 10_000).astype(np.float32), 1, AgreementSection(records=10_000), 0.0, 1.0)
+    found = totals(sums, 1, 0.0, UNIT)
     agreed_schema = agreed(draft(written), found).task.data.schema
     assert agreed_schema.dialect == schema(written).dialect
     assert agreed_schema.columns[0].decimal == "point"
@@ -93,12 +90,9 @@ def totals_of(values, doubt=0.01, classes=None):
 
 
 def test_noise_and_rounding_add_up_to_the_doubt():
-    section = AgreementSection(records=1000)
-    one = totals(np.ones(1, np.float32), 4, section, 30.0, 1.5)
-    assert one.sums == [4000]
-    assert one.doubt == pytest.approx(60.0, rel=1e-6), "noise of four peers, which are independent"
-    exact = totals(np.ones(1, np.float32), 4, section, 0.0, 1.5)
-    assert exact.doubt == pytest.approx(1000 * 1.5 * 16 / 2**31 + 4000 / 2**23)
+    noised, exact = (totals(np.array([1200.0]), 4, std, 2.0**-10) for std in (30.0, 0.0))
+    assert noised.doubt == pytest.approx(60.0, rel=1e-6), "noise of four peers, which are independent"
+    assert exact.doubt == 10 * 2.0**-10
 
 
 def test_a_column_that_the_noise_hides_keeps_its_range():

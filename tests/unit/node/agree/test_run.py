@@ -2,17 +2,14 @@
 
 import json
 import re
-import threading
 import tomllib
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from mechanisms.record_sums import FINEST, record_sums
 from node.agree import __main__ as agree
-from node.agree.run import Surveyor, prepare_agreement, save
+from node.agree.run import prepare_agreement, save
 from node.app.run import prepare
 from node.init import __main__ as init
 from node.options import parse_arguments
@@ -54,27 +51,10 @@ def test_what_init_writes_tells_ranges_and_no_mean(owner):
     assert prepare(options()).learning.offered > 0, "it can be learned with as it is"
 
 
-def test_an_update_is_the_sums_beside_what_was_there_with_noise_anew_for_every_try():
-    mechanism = record_sums(1e6, 1e-6, 1, 1.0, 100)
-    sums = np.array([50, -20], np.int64) * round(1 / mechanism.unit)
-    for unit, own in ((mechanism.unit, mechanism), (FINEST, None)):
-        surveyor = Surveyor((sums * (mechanism.unit / unit)).astype(int), 100, own)
-        assert surveyor.vector().tolist() == [0, 0]
-        working = np.array([1.0, 1.0], np.float32)
-        trained = surveyor.train(working, 1, threading.Event()).vector
-        assert trained == pytest.approx([1.5, 0.8], abs=1e-3)
-        assert surveyor.once
-        assert (surveyor.tensors(trained), surveyor.own_names) == ({}, ())
-        assert [surveyor.evaluate(vector).accuracy for vector in (surveyor.vector(), trained)] == [0, 1]
-    surveyor = Surveyor(np.zeros(50, np.int64), 100, record_sums(1.0, 1e-6, 1, 1.0, 100))
-    one, other = (surveyor.train(surveyor.vector(), number, threading.Event()).vector for number in (1, 2))
-    assert not np.array_equal(one, other)
-
-
 def test_the_own_file_is_read_as_cells_say_and_peers_need_not_know(owner):
     def sums(prepared):
-        trainer = prepared.learning.trainer
-        return trainer.train(trainer.vector(), 1, threading.Event()).vector.tolist()
+        job = prepared.learning.job
+        return job.contribution(job.initial(), 0).words.tolist()
 
     exact = ("--set", "privacy.mechanism=none")
     as_all = prepare_agreement(options(*exact))
@@ -110,18 +90,16 @@ def test_what_peers_of_an_agreement_need_not_have_in_common_is_no_parameter(owne
     assert not {"leave_out_missing", "classes"} & set(told_of), "peers of before have no such keys"
 
 
-def test_budget_noise_and_bound_are_those_of_the_share(owner):
+def test_budget_and_noise_are_those_of_the_share(owner):
     private = prepare_agreement(options("--set", "privacy.epsilon=4", "--set", "agreement.share=0.25"))
     assert private.learning.mechanism.guarantee.epsilon == 1.0
-    assert private.learning.bound >= private.learning.mechanism.bound > 1
     assert (private.plan.sums, private.plan.rounds) == (1, 1)
     plain = prepare_agreement(options("--set", "privacy.mechanism=none"))
-    assert plain.learning.bound == 1.0
     assert plain.learning.mechanism.guarantee is None
     weighted = ("aggregation.weighting=samples", "aggregation.sample_cap=10", "privacy.mechanism=none")
     sets = [part for one in weighted for part in ("--set", one)]
     prepared = prepare_agreement(options(*sets))
-    assert prepared.learning.offered == len(prepared.learning.trainer.vector()), "sums are not weighed"
+    assert prepared.learning.offered == plain.learning.offered, "sums are not weighed"
 
 
 def test_with_shared_noise_each_peer_s_sums_have_noise_of_their_own(owner):

@@ -12,7 +12,7 @@ from node.runtime.record.artifacts import Folder
 from node.task.load import read_task
 from node.training.build import build_model
 from node.training.gradient_steps import PlainSteps
-from node.training.model_file import Card, task_table
+from node.training.model_file import Card, read_about, task_table
 from node.training.trainer import Trainer
 from protocol.wire.messages import Base
 from tests.unit.node.predict.test_model import write
@@ -31,8 +31,13 @@ LINES = [("age", "ward", "outcome", "days"), *ROWS]
 
 
 def folder(tmp_path, schema, features, outputs, data):
-    """Makes a run's folder with a model for `schema`; returns the trainer."""
+    """Makes a run's folder with a linear model for `schema`; returns the trainer."""
     model = {"class": "node.models:Linear", "args": {"inputs": features, "outputs": outputs}}
+    return folder_of(tmp_path, model, schema, data)
+
+
+def folder_of(tmp_path, model, schema, data):
+    """Makes a run's folder with a model; returns the trainer."""
     task = read_task({"task": {"name": "ward"}, "model": model, "data": {"schema": schema}})
     dataset = load_dataset(task, data, None)
     trainer = Trainer(build_model(task, dataset), task.train, dataset, 0, PlainSteps)
@@ -42,10 +47,10 @@ def folder(tmp_path, schema, features, outputs, data):
     return trainer
 
 
-def predicted(tmp_path, capsys, data):
+def predicted(tmp_path, capsys, data, *more):
     """Returns (what was printed, the lines of predictions.csv)."""
     out = tmp_path / "out.csv"
-    status = predict.main(["--model", str(tmp_path), "--data", str(data), "--out", str(out), "--json"])
+    status = predict.main(["--model", str(tmp_path), "--data", str(data), "--out", str(out), "--json", *more])
     said = capsys.readouterr()
     assert (status, said.err) == (0, "")
     return json.loads(said.out), list(csv.DictReader(out.read_text().splitlines()))
@@ -105,3 +110,26 @@ def test_a_class_that_the_task_has_not_is_one_line(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "column 'outcome': 'gone' is no class of the task" in said
     assert said.count("\n") == 1
+
+
+def test_a_prediction_is_the_sum_of_what_its_columns_add(tmp_path, capsys):
+    """The last weight, 1, is the base: in the unit of a target with a std of 2, on cells of 1 / sqrt(3)."""
+    data = write(tmp_path / "train.csv", *LINES)
+    args = {"columns": [["number", 1], ["category", 3]], "outputs": 1, "cells": 4, "edges": [[0.0]]}
+    schema = {"kind": "table", "target": DAYS, "columns": COLUMNS}
+    trainer = folder_of(tmp_path, {"class": "node.models:Additive", "args": args}, schema, data)
+    vector = np.linspace(-1, 1, len(trainer.vector()), dtype=np.float32)
+    Folder(tmp_path, Card(read_about(tmp_path / "model.safetensors")["task"], None, (4,), ())).models(
+        trainer.tensors, BASE, (vector, vector), None
+    )
+    _, lines = predicted(tmp_path, capsys, data, "--explain")
+    base = [float(line["prediction"]) - float(line["by age"]) - float(line["by ward"]) for line in lines]
+    assert len({line["by age"] for line in lines}) == 2
+    assert base == pytest.approx([8 + 2 / 3**0.5] * 40, abs=1e-4)
+
+
+def test_other_models_have_no_parts_by_column(tmp_path, capsys):
+    data = write(tmp_path / "train.csv", *LINES)
+    folder(tmp_path, {"kind": "table", "target": OUTCOME, "columns": COLUMNS}, 4, 2, data)
+    assert predict.main(["--model", str(tmp_path), "--data", str(data), "--explain"]) == 2
+    assert "--explain is refused: the parts of model.class = 'node.models:Linear'" in capsys.readouterr().err

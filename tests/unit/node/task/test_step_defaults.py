@@ -136,3 +136,12 @@ def test_sizes_are_counted(sizes):
 
 def test_powers_of_two():
     assert [power_of_two(wanted, 8, 64) for wanted in (0, 9, 16, 31.9, 1e9)] == [8, 8, 16, 16, 64]
+
+
+@pytest.mark.parametrize(("columns", "times"), [(1, 1.0), (14, 7.5)])
+def test_steps_on_cells_are_longer_by_half_of_what_their_norm_takes(columns, times):
+    task = read(
+        32_561, 1.0, **{"class": "node.models:Additive", "args": {"columns": [["number", 1]] * columns}}
+    )
+    assert task.train.learning_rate == pytest.approx(times * read(32_561, 1.0).train.learning_rate, rel=0.05)
+    assert task.privacy.clipping_radius == 1.0

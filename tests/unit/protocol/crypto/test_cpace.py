@@ -3,7 +3,7 @@
 import pytest
 
 from protocol.crypto import cpace
-from protocol.crypto.cpace import generator, is_tag, prefixed, session_key, tag, times
+from protocol.crypto.cpace import Run, generator, prefixed, session_key, tag, times
 from protocol.errors import RemoteProtocolError
 
 H = bytes.fromhex
@@ -88,11 +88,20 @@ def test_another_password_channel_or_session_gives_another_generator(other):
     assert generator(*other) != GENERATOR
 
 
+def test_both_ends_of_a_run_get_the_drafts_key_and_prove_it_to_each_other():
+    labels = (b"ADa", b"ADb")
+    one, other = Run(b"ADa", labels, FIRST, GENERATOR, SID), Run(b"ADb", labels, SECOND, GENERATOR, SID)
+    assert (one.share, other.share) == (FIRST_SHARE, SECOND_SHARE)
+    here, there = one.finish(SECOND_SHARE), other.finish(FIRST_SHARE)
+    assert here.key == there.key == ISK
+    assert here.is_proved(there.own)
+    assert there.is_proved(here.own)
+    assert not here.is_proved(here.own)
+
+
 def test_a_tag_proves_one_share_of_one_session():
-    proof = tag(ISK, SID, FIRST_SHARE, b"guest")
-    assert len(proof) == cpace.TAG_BYTES
-    assert is_tag(proof, ISK, SID, FIRST_SHARE, b"guest")
-    assert not is_tag(proof, ISK, SID, SECOND_SHARE, b"guest")
-    assert not is_tag(proof, ISK, SID, FIRST_SHARE, b"host")
-    assert not is_tag(proof, ISK[::-1], SID, FIRST_SHARE, b"guest")
-    assert not is_tag(proof, ISK, SID[::-1], FIRST_SHARE, b"guest")
+    usual = (ISK, SID, FIRST_SHARE, b"guest")
+    others = [(ISK[::-1], *usual[1:]), (ISK, SID[::-1], *usual[2:]), (ISK, SID, SECOND_SHARE, b"guest")]
+    tags = {tag(*each) for each in (usual, *others, (*usual[:3], b"host"))}
+    assert {len(each) for each in tags} == {cpace.TAG_BYTES}
+    assert len(tags) == 5

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from protocol.crypto.cpace import Agreed
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import Credentials, Licences, Refused, sign_members, vouch
@@ -41,7 +42,6 @@ from protocol.relay.rooms import (
     Lobby,
     Tell,
 )
-from protocol.relay.word import Tags
 from tests.relay_rooms import word_share
 
 WORD = "v8k2-qm4t"
@@ -66,7 +66,7 @@ class Relay:
 
     def open(self, more=1, keep=(), word=WORD, licence=b"", link="inviter", now_s=0.0, random=RANDOM):
         """What follows, without the relay's proof of the word, which must be there."""
-        tags = Tags(b"", b"") if licence else self.exchange(word, link)
+        tags = Agreed(b"", b"", b"") if licence else self.exchange(word, link)
         told = self.say(OpenRooms(tags.own, licence, keep, more), link, random, now_s)
         assert all(answer.proof == tags.others for _, answer in told if isinstance(answer, Rooms))
         return [
@@ -200,6 +200,9 @@ def test_a_proof_of_the_word_is_good_once_and_only_after_an_exchange():
     for proof in (tags.own, tags.own):
         answer = relay.say(OpenRooms(proof, b"", (), 1))[0][1]
     assert answer == Refused(WRONG_WORD, True)
+    relay.exchange()
+    answer = relay.say(OpenRooms(b"", LICENCES.give(INVITER), (), 0))[0][1]
+    assert answer.proof == b""  # who has not proved the word gets nothing to test guesses by
 
 
 def test_wrong_words_of_an_address_are_bounded():

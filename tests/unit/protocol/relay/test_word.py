@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocol.errors import LocalProtocolError
-from protocol.relay.word import WORD_BYTES, Knower, WordExchange, make_word, read_word
+from protocol.relay.word import INVITER, RELAY, WORD_BYTES, make_word, read_word, word_run
 
 
 def test_a_word_has_all_its_random_bits():
@@ -30,8 +30,8 @@ def test_what_is_no_word(written):
     assert read_word(written) is None
 
 
-RELAY, INVITER, OTHER = (bytes([number]) * 32 for number in range(3))
-USUAL = ("v8k2-qm4t", bytes(16), RELAY, INVITER)
+ONE, TWO, OTHER = (bytes([number]) * 32 for number in range(3))
+USUAL = ("v8k2-qm4t", bytes(16), ONE, TWO)
 
 
 @pytest.mark.parametrize(
@@ -39,15 +39,14 @@ USUAL = ("v8k2-qm4t", bytes(16), RELAY, INVITER)
     [
         (USUAL, True),
         (("v8k2-qm4u", *USUAL[1:]), False),
-        (("v8k2-qm4t", bytes(15) + b"x", RELAY, INVITER), False),
-        (("v8k2-qm4t", bytes(16), OTHER, INVITER), False),
-        (("v8k2-qm4t", bytes(16), RELAY, OTHER), False),
+        (("v8k2-qm4t", bytes(15) + b"x", ONE, TWO), False),
+        (("v8k2-qm4t", bytes(16), OTHER, TWO), False),
+        (("v8k2-qm4t", bytes(16), ONE, OTHER), False),
     ],
 )
 def test_both_prove_one_word_between_the_same_keys_and_no_other(theirs, agree):
-    relay = WordExchange(Knower.RELAY, *USUAL, bytes([3]) * 32)
-    inviter = WordExchange(Knower.INVITER, *theirs, bytes([4]) * 32)
+    relay = word_run(RELAY, *USUAL, bytes([3]) * 32)
+    inviter = word_run(INVITER, *theirs, bytes([4]) * 32)
     at_relay, at_inviter = relay.finish(inviter.share), inviter.finish(relay.share)
-    assert (at_inviter.own == at_relay.others) is agree
-    assert (at_relay.own == at_inviter.others) is agree
-    assert at_inviter.own != at_inviter.others
+    assert at_relay.is_proved(at_inviter.own) is at_inviter.is_proved(at_relay.own) is agree
+    assert not at_inviter.is_proved(at_inviter.own)

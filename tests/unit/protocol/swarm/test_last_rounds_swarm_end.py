@@ -67,6 +67,15 @@ def away(late: Node, *keys) -> list:
     return [action for said in gone for action in heard(late, said, NOW)]
 
 
+def test_a_base_may_end_the_run_before_its_most_sums_for_who_has_it():
+    ended, late = replace(ENDED, generation=3), back()
+    heard(late, hello(ONE, ended), NOW)
+    assert (late.is_over, late.swarm_end.is_over) == (False, False)
+    late.adopted(ended, NOW, over=True)
+    assert (late.is_over, late.swarm_end.is_over) == (True, True)
+    assert failed(offered(late)) == [OVER]
+
+
 # -- the others' run is over -----------------------------------------------------------------------------
 
 

@@ -48,7 +48,7 @@ def test_two_whose_link_may_be_cut_go_first_if_both_are_here():
 )
 def test_one_bulk_message_may_take_as_long_as_all_of_its_step(changes, vectors):
     own = settings(members(1)[0], least_rate=1.0, **changes)
-    assert own.bulk_s == 15.0 + 2 * vectors * 4 * own.aggregation.summed
+    assert own.bulk_s == 15.0 + 2 * vectors * 4 * own.aggregation.longest
     group_of_four = group(members(4))
     paces = PhasePaces(15.0, 20.0)
     made = machine_for(group_of_four, ephemeral(members(1)[0]), own, paces, None)

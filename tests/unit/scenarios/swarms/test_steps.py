@@ -51,11 +51,11 @@ def test_a_step_is_the_one_that_follows_from_the_sum_of_all_words() -> None:
     task = task_of()
     with one_thread():
         swarm, other = swarm_of(task), swarm_of(task)
-        words = [trainer.contribution(other.base).words for trainer in other.trainers]
+        words = [trainer.contribution(other.base, 0).words for trainer in other.trainers]
         summed = np.array(
             [sum(int(value) for value in column) % 2**32 for column in zip(*words, strict=True)]
         )
-        expected = other.trainers[3].following(other.base, 1, summed.astype(np.uint32))
+        expected = other.trainers[3].following(other.base, 0, summed.astype(np.uint32))
         swarm.take(1)
     assert swarm.base.tobytes() == expected.tobytes()
 

@@ -23,13 +23,11 @@ from node.task.load import load_task, read_kept_task
 from node.training.figures.tallies import Confusion, Errors, Scores
 from node.training.model_file import task_table
 from protocol.wire.limits import MAX_MEMBERS
-from protocol.wire.messages import Base
 from tests import run_folders
 from tests.unit.node.alone import ended, prepared, spend
 from tests.unit.node.sums import mean_of
 
 EVERY = 5
-BASE = Base(9, bytes(32), 3, bytes(32))
 METRIC = ("aggregation.swarm_metric=confusion", "aggregation.swarm_metric_every=1")
 
 
@@ -46,8 +44,8 @@ def member(seed, count=50, bound=4.0, every=EVERY):
     return Counted(tally, every, DigitWords.of_tally(tally, bound), lambda _: rows(seed, count))
 
 
-def words_of(members, base=BASE):
-    return [one.words(base, np.zeros(1, np.float32)) for one in members]
+def words_of(members, generation=9):
+    return [one.words(np.zeros(1, np.float32), generation) for one in members]
 
 
 @pytest.mark.parametrize("bound", [4.0, 0.1, 7.3, 1e4])
@@ -58,7 +56,7 @@ def test_all_members_read_the_metric_of_all_rows_and_their_own(count, bound):
     outputs, labels = zip(*(rows(seed, 20 + 3 * seed) for seed in range(count)), strict=True)
     right = [float((one.argmax(1) == y).double().mean()) for one, y in zip(outputs, labels, strict=True)]
     for position, one in enumerate(members):
-        found = one.read(BASE, mean, count)
+        found = one.read(9, mean, count)
         every = torch.cat(labels)
         assert (found.rows, found.peers, found.generation) == (len(every), count, 9)
         assert found.metric == "accuracy"
@@ -93,23 +91,23 @@ def test_there_is_no_figure_if_a_member_did_not_count_for_this_base_or_sends_wha
     members = [member(seed) for seed in range(3)]
     offers = words_of(members)
     mean = mean_of(offers, 4.0)
-    (late,) = words_of(members[2:], replace(BASE, generation=4))
+    (late,) = words_of(members[2:], 4)
     odd = offers[2].copy()
     odd[5] += np.float32(4 * word)
     for last in (np.zeros_like(late), late, odd):
-        assert members[0].read(BASE, mean_of([*offers[:2], last], 4.0), 3) is None
-    assert members[0].read(BASE, mean, 3) is not None
-    assert members[0].read(BASE, mean, 4) is None
-    assert members[0].read(replace(BASE, generation=8), mean, 3) is None
-    assert member(0).read(BASE, mean, 3).mine is None, "it did not count itself"
+        assert members[0].read(9, mean_of([*offers[:2], last], 4.0), 3) is None
+    assert members[0].read(9, mean, 3) is not None
+    assert members[0].read(9, mean, 4) is None
+    assert members[0].read(8, mean, 3) is None
+    assert member(0).read(9, mean, 3).mine is None, "it did not count itself"
 
 
 def test_without_a_metric_an_offer_has_no_words_for_it():
     nothing = NoMetric()
     assert nothing.slots == 0
-    assert not nothing.is_due(BASE.generation)
-    assert len(nothing.words(BASE, np.zeros(1, np.float32))) == len(nothing.empty()) == 0
-    assert nothing.read(BASE, np.empty(0, np.float32), 3) is None
+    assert not nothing.is_due(9)
+    assert len(nothing.words(np.zeros(1, np.float32), 9)) == len(nothing.empty()) == 0
+    assert nothing.read(9, np.empty(0, np.float32), 3) is None
 
 
 async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(alone):

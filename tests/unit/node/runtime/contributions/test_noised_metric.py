@@ -26,7 +26,6 @@ from node.training.figures.metric_words import swarm_text
 from node.training.figures.tallies import Recalls, Scores
 from protocol.actions import Failed, Reason
 from protocol.wire.limits import MAX_MEMBERS
-from protocol.wire.messages import Base
 from tests import run_folders
 from tests.unit.mechanisms.settings import setting
 from tests.unit.mechanisms.settings import words as noise_words
@@ -36,7 +35,7 @@ from tests.unit.node.sums import mean_of
 
 STEPS, RECORDS = "distributed-dp-sgd", "dp-sgd"
 METRIC = ("aggregation.swarm_metric=sums", "aggregation.swarm_metric_every=1")
-BASE, NOWHERE = Base(9, bytes(32), 3, bytes(32)), np.zeros(1, np.float32)
+NOWHERE = np.zeros(1, np.float32)
 TALLY = Recalls(3, noised=True)
 GRID = CountGrid(CountNoise(4.0, 5, 2), 1.0, MAX_MEMBERS)
 OTHERS = ("ldp", "aldp", "package.module:Class")
@@ -51,7 +50,7 @@ def test_rows_that_are_too_few_for_a_figure_count_with_the_others():
     """The others' figure has them, and there is none of their own."""
     data, carrier = rows(0, 4000, weight=2), RingWords(TALLY.size)
     one = Counted(TALLY, 5, carrier, lambda _: data, shows_own=False, noise=Noise(GRID, noise_words(0)))
-    found = one.read(BASE, one.words(BASE, NOWHERE), 1)
+    found = one.read(9, one.words(NOWHERE, 9), 1)
     assert found.rows == pytest.approx(4000, rel=0.1)
     assert found.mine is None
 
@@ -62,7 +61,7 @@ def test_scores_have_coarser_steps_under_noise_and_finer_ones_for_a_node_s_own_f
     data = torch.tensor([[0.01], [0.06]] * 4000), torch.tensor([0, 1] * 4000)
     noise = Noise(GRID, noise_words(0))
     one = Counted(tally, 5, RingWords(tally.size), lambda _: data, noise=noise)
-    found = one.read(BASE, one.words(BASE, NOWHERE), 1)
+    found = one.read(9, one.words(NOWHERE, 9), 1)
     assert len(one.empty()) == 1 + 2 * 64
     assert (replace(tally, noised=False).measured(one._own[1]).metrics["auc"], found.rows > 7000) == (
         1.0,
@@ -78,7 +77,7 @@ def test_each_person_counts_once():
     persons = np.minimum(np.arange(4000), 3000)
     noise = Noise(GRID, noise_words(0), persons)
     one = Counted(TALLY, 5, RingWords(TALLY.size), lambda _: (outputs, labels), noise=noise)
-    found = one.read(BASE, one.words(BASE, NOWHERE), 1)
+    found = one.read(9, one.words(NOWHERE, 9), 1)
     right = (outputs.argmax(1) == labels).double()
     assert found.rows == pytest.approx(3001, abs=60)
     assert found.value == pytest.approx(float(right[:3000].mean()), abs=5 * found.error)
@@ -101,11 +100,11 @@ BOTH = pytest.mark.parametrize(("carrier", "bound"), CARRIERS, ids=["ring", "dig
 @pytest.mark.parametrize("count", [3, 7, MAX_MEMBERS])
 def test_all_members_read_about_the_metric_of_all_rows_and_exactly_their_own(carrier, bound, count):
     members = [member(seed, carrier) for seed in range(count)]
-    total = summed([one.words(BASE, NOWHERE) for one in members], bound)
+    total = summed([one.words(NOWHERE, 9) for one in members], bound)
     every = [rows(seed, 4000, weight=2) for seed in range(count)]
     outputs, labels = (torch.cat(parts) for parts in zip(*every, strict=True))
     true = float((outputs.argmax(1) == labels).double().mean())
-    figures = [one.read(BASE, total.copy(), count) for one in members]
+    figures = [one.read(9, total.copy(), count) for one in members]
     assert len({replace(figure, mine=None) for figure in figures}) == 1
     for figure, (own, wanted) in zip(figures, every, strict=True):
         assert (figure.metric, figure.noised, figure.peers, figure.generation) == ("accuracy", True, count, 9)
@@ -134,20 +133,20 @@ def test_digits_are_cut_where_they_have_too_many():
 @BOTH
 def test_there_is_no_figure_if_a_member_did_not_count_for_this_base(carrier, bound):
     members = [member(seed, carrier) for seed in range(3)]
-    offers = [one.words(BASE, NOWHERE) for one in members]
-    late = members[2].words(replace(BASE, generation=4), NOWHERE)
+    offers = [one.words(NOWHERE, 9) for one in members]
+    late = members[2].words(NOWHERE, 4)
     one = members[0]
-    assert one.read(BASE, summed(offers, bound), 3) is not None
+    assert one.read(9, summed(offers, bound), 3) is not None
     for silent in ([*offers[:2], late], [*offers[:2], one.empty()], [one.empty()] * 3):
-        assert one.read(BASE, summed(silent, bound), 3) is None
-    assert one.read(replace(BASE, generation=8), summed(offers, bound), 3) is None, "not due"
+        assert one.read(9, summed(silent, bound), 3) is None
+    assert one.read(8, summed(offers, bound), 3) is None, "not due"
     assert [at for at in range(12) if one.is_due(at)] == [4, 9]
     assert len(one.empty()) == one.slots == len(offers[0])
-    assert member(0, carrier).read(BASE, summed(offers, bound), 3).mine is None, "it did not count itself"
-    assert not np.array_equal(one.words(BASE, NOWHERE), offers[0]), "counts twice are two draws"
+    assert member(0, carrier).read(9, summed(offers, bound), 3).mine is None, "it did not count itself"
+    assert not np.array_equal(one.words(NOWHERE, 9), offers[0]), "counts twice are two draws"
     if bound is not None:
         offers[2][5] += np.float32(0.5 * 4.0 / DIGIT)  # half a row, which no honest member sends
-        assert one.read(BASE, summed(offers, bound), 3) is None
+        assert one.read(9, summed(offers, bound), 3) is None
 
 
 def offered(node, number):
@@ -175,6 +174,7 @@ async def test_the_last_step_of_a_round_has_counts_and_is_charged_for_them(alone
     node = alone(STEPS, *METRIC, "privacy.metric_share=0.9")
     counts = [(await step(node, number))[node.mechanism.shared.size :] for number in range(1, 7)]
     assert [bool(words.any()) for words in counts] == [False, False, True] * 2
+    assert [len(words) for words in counts[:3]] == [0, 0, node.learning.offered - node.mechanism.shared.size]
     assert charged(node) == 2
     event = node.mechanism.counts.event
     assert node.state.ledger.counts[0] == (event, 2)

@@ -50,21 +50,32 @@ def failed(reason):
 
 def test_a_node_gives_up_after_as_many_rounds_alone_in_a_row_as_its_run_has_sums():
     for reason in (Reason.GROUP_TIMEOUT, Reason.SUMS_TIMEOUT, Reason.OUTDATED):
-        assert given_up(failed(reason), 19, False, PLAN) is None
-        assert given_up(failed(reason), 20, False, PLAN) is End.ALONE
+        assert given_up(failed(reason), 19, False, PLAN, 0) is None
+        assert given_up(failed(reason), 20, False, PLAN, 0) is End.ALONE
 
 
 def test_a_node_whose_owner_has_it_wait_gives_up_without_a_first_group():
     waits, timeout = replace(PLAN, waits=True), failed(Reason.GROUP_TIMEOUT)
-    assert given_up(timeout, 1, True, waits) is End.NOBODY_CAME
-    assert given_up(timeout, 1, True, PLAN) is None, "it does not wait longer than for any other"
-    assert given_up(timeout, 1, False, waits) is None, "it has had a group"
-    assert given_up(failed(Reason.SUMS_TIMEOUT), 1, True, waits) is None
+    assert given_up(timeout, 1, True, waits, 0) is End.NOBODY_CAME
+    assert given_up(timeout, 1, True, PLAN, 0) is None, "it does not wait longer than for any other"
+    assert given_up(timeout, 1, False, waits, 0) is None, "it has had a group"
+    assert given_up(failed(Reason.SUMS_TIMEOUT), 1, True, waits, 0) is None
+
+
+def test_a_node_of_a_job_ends_when_a_member_of_its_first_sum_did_not_come():
+    cohort, timeout = replace(PLAN, cohort=True, waits=True), failed(Reason.GROUP_TIMEOUT)
+    assert [given_up(timeout, 1, True, cohort, sums) for sums in (0, 3)] == [End.NOBODY_CAME, End.UNFINISHED]
+    assert given_up(failed(Reason.SUMS_TIMEOUT), 1, False, cohort, 3) is None, "it tries again"
+    with pytest.raises(
+        UserError, match=r"the job stopped unfinished: .*: B did not come, after round 3"
+    ) as told:
+        exit_status(End.UNFINISHED, cohort, 3, aggregated=3, must_aggregate=False, absent="B")
+    assert "begin anew without whoever is gone: who then has both totals can subtract them" in str(told.value)
 
 
 def test_a_node_ends_when_no_sum_can_come_any_more():
-    assert given_up(failed(Reason.ALL_SPENT), 0, False, PLAN) is End.SPENT
-    assert given_up(failed(Reason.SWARM_FINISHED), 1, False, PLAN) is End.MISSED
+    assert given_up(failed(Reason.ALL_SPENT), 0, False, PLAN, 0) is End.SPENT
+    assert given_up(failed(Reason.SWARM_FINISHED), 1, False, PLAN, 0) is End.MISSED
     assert [end for end in End if end.is_over] == [End.DONE, End.SPENT]
 
 

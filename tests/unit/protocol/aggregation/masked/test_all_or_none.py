@@ -114,7 +114,9 @@ def test_noise_and_masks_rest_on_the_same_assumption(members_, honest):
     assert found.colluders >= members_ - 1 - honest
 
 
-def test_without_shared_noise_a_sum_may_lack_members():
+def test_without_shared_noise_a_sum_may_lack_members_unless_it_is_to_be_all_or_none():
+    assert tolerance(10, None, all_or_none=True) == Tolerance(10, 2, True)
+    assert MaskedSettings(4.0, None, all_or_none=True).tolerance(10).least_included == 10
     assert Tolerance(10, 2).least_included == 8
     assert tolerance(10, None) == Tolerance(10, 2)
     assert MaskedSettings(4.0, None).tolerance(10).least_included == 8

@@ -9,7 +9,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.invitation.roster import Member, close_list, vouch_for
 from protocol.swarm.meeting.vouching import MOST_OF_ONE
-from protocol.swarm.node_state import Words
+from protocol.swarm.node_state import Vouches
 from protocol.wire import signing
 from protocol.wire.endpoints import of_key
 from protocol.wire.messages import Key, LeftOut, Message, Share, Sum, Vouch
@@ -34,11 +34,11 @@ class Invited(Wires):
     where = staticmethod(lambda key: of_key(key.public))
 
     def __init__(self, *keys: NodeKey) -> None:
-        super().__init__(keys, allow=allowed(*OLD), words=Words(SWARM))
+        super().__init__(keys, allow=allowed(*OLD), vouches=Vouches(SWARM))
 
     def decide(self, key: NodeKey, allow: frozenset[Key], *known: Vouch, removed=frozenset()) -> None:
         """The owner of a node learns with these from now on."""
-        change = self[key].change_members(allow, Words(SWARM, known, removed), self.now)
+        change = self[key].change_members(allow, Vouches(SWARM, known, removed), self.now)
         self.carry_out(self.where(key), change)
         self.quiet()
 
@@ -54,7 +54,7 @@ class Invited(Wires):
 
 def by_key(key: NodeKey, **changes):
     """A node of the swarm, alone."""
-    own = {"endpoint": of_key(key.public), "allow": allowed(*OLD), "words": Words(SWARM), **changes}
+    own = {"endpoint": of_key(key.public), "allow": allowed(*OLD), "vouches": Vouches(SWARM), **changes}
     return node(key, **own)
 
 
@@ -91,7 +91,7 @@ def test_who_has_not_accepted_the_newcomer_and_the_newcomer_are_in_no_sum_togeth
 
 
 def test_whoever_comes_later_is_told_of_all_words_once():
-    one = greeted(ONE, words=Words(SWARM, (OF_LATE,)))
+    one = greeted(ONE, vouches=Vouches(SWARM, (OF_LATE,)))
     there = hello(TWO, endpoint=of_key(TWO.public))
     told = [outbox(one.receive(there, TWO.public, 0.0), of_key(TWO.public)) for _ in range(2)]
     assert [[each for each in said if isinstance(each, Vouch)] for said in told] == [[OF_LATE], []]
@@ -118,8 +118,8 @@ def test_a_word_that_is_kept_is_passed_on_to_all_but_who_brought_it():
         (vouch_for(STRANGER, ROSTER, Member("late", LATE.public)), {}),
         (vouch_for(TWO, ROSTER, Member("again", THREE.public)), {}),
         (vouch_for(TWO, ROSTER, Member("me", ONE.public)), {}),
-        (OF_LATE, {"words": Words(SWARM, (), allowed(LATE))}),
-        (OF_LATE, {"words": Words(SWARM, (vouch_for(THREE, ROSTER, Member("it", LATE.public)),))}),
+        (OF_LATE, {"vouches": Vouches(SWARM, (), allowed(LATE))}),
+        (OF_LATE, {"vouches": Vouches(SWARM, (vouch_for(THREE, ROSTER, Member("it", LATE.public)),))}),
     ],
 )
 def test_a_word_by_a_stranger_for_a_member_or_for_one_who_was_removed_is_not_kept(vouch, changes):
@@ -141,7 +141,7 @@ def test_of_one_members_words_few_are_kept():
         (signing.sign(replace(OF_LATE, admission=bytes(64)), TWO), {}, THREE),
         (signing.sign(replace(OF_LATE, swarm=bytes(32)), TWO), {}, THREE),
         (OF_LATE, {}, FOUR),
-        (OF_LATE, {"words": Words(b"")}, THREE),
+        (OF_LATE, {"vouches": Vouches(b"")}, THREE),
     ],
 )
 def test_a_word_that_does_not_hold_or_comes_from_nobody_is_an_error(vouch, changes, by):
@@ -198,7 +198,7 @@ def test_a_sum_does_not_wait_for_who_is_removed_while_it_runs():
 def test_who_was_never_met_is_greeted_while_it_is_a_member():
     one = by_key(ONE, seeds=(of_key(THREE.public), of_key(FOUR.public)))
     one.open(0.0)
-    one.change_members(allowed(ONE, TWO, FOUR, LATE), Words(SWARM, (OF_LATE,), allowed(THREE)), 0.0)
+    one.change_members(allowed(ONE, TWO, FOUR, LATE), Vouches(SWARM, (OF_LATE,), allowed(THREE)), 0.0)
     greeted_again = {action.to for action in one.tick(10.0) if isinstance(action, Send)}
     assert greeted_again == {of_key(key.public) for key in (FOUR, LATE)}
     for _ in range(2):

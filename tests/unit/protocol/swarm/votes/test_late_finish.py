@@ -213,7 +213,7 @@ def test_a_sum_is_given_again_once_its_bulk_had_the_time_and_not_while_its_sessi
     late._settings = replace(late._settings, timeouts=timeouts)
     assert late.give(showing(wires, TWO), True, NOW) == []
     assert late.give(showing(wires, TWO), False, NOW) != []
-    again_s = AGAIN_S + 2 * 4 * late._settings.aggregation.summed * (len(late._members) - 1)
+    again_s = AGAIN_S + 2 * 4 * late._settings.aggregation.longest * (len(late._members) - 1)
     assert late.give(showing(wires, TWO), False, NOW + again_s - 0.1) == []
     assert late.give(showing(wires, TWO), False, NOW + again_s) != []
 

@@ -50,7 +50,7 @@ async def test_each_sum_is_a_step_and_a_round_has_several(alone):
     figures = [(line["round"], line["steps"], line["steps_failed"]) for line in lines(node)]
     assert figures == [(1, 3, 0), (2, 3, 0)]
     assert node.peer.round == 2
-    assert node.peer._plan.over(node.state.base)
+    assert node.peer._node.is_over
 
 
 async def test_a_sum_that_fails_costs_its_charge_and_leaves_the_model_alone_and_a_restart_keeps_both(alone):

@@ -9,12 +9,12 @@ from torch import nn
 
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import load_dataset
+from node.jobs.steps import StepTrainer
 from node.runtime.privacy.budget import make_mechanism
 from node.system.errors import UserError
 from node.task.load import load_task
 from node.training.build import build_model
 from node.training.step_optimizers import StepOptimizer
-from node.training.step_trainer import StepTrainer
 from node.training.trainer import Diverged, shapes
 from tests.own_data import told
 
@@ -33,7 +33,7 @@ def test_words_are_the_clipped_gradients_of_a_sample_and_a_share_of_noise():
     """All rows, and so little noise that the sum is what a loop over the rows gives."""
     subject, rule = trainer("privacy.sampling_probability=1.0", "train.expected_batch=1438", epsilon=1e6)
     base = subject.vector()
-    made = subject.contribution(base)
+    made = subject.contribution(base, 0)
     decoded = rule.decode(made.words)
 
     task = load_task("digits", list(SETS))
@@ -56,7 +56,7 @@ def test_the_noise_of_one_member_is_its_share():
         "privacy.honest=2", "aggregation.min_participants=5", words=SeededWords(np.random.default_rng(5))
     )
     base = subject.vector()
-    several = np.array([rule.decode(subject.contribution(base).words) for _ in range(40)])
+    several = np.array([rule.decode(subject.contribution(base, 0).words) for _ in range(40)])
     residuals = several - several.mean(axis=0)
     assert rule.share_std == pytest.approx(rule.gradient.noise_std / np.sqrt(3))
     assert residuals.std(ddof=1) >= 0.97 * rule.share_std, "noise, and the sampling of rows"
@@ -66,8 +66,8 @@ def test_equal_sums_lead_to_equal_bits_and_other_vectors_of_a_base_follow():
     one, rule = trainer()
     other, _ = trainer()
     base = one.vector()
-    summed = one.contribution(base).words + other.contribution(base).words
-    first, second = (each.following(base, 1, summed) for each in (one, other))
+    summed = one.contribution(base, 0).words + other.contribution(base, 0).words
+    first, second = (each.following(base, 0, summed) for each in (one, other))
     assert first.tobytes() == second.tobytes()
     assert len(base) == 3 * rule.size
     assert first.tobytes() != base.tobytes()
@@ -92,10 +92,10 @@ def test_a_step_to_infinity_and_a_gradient_there_say_what_to_lower():
     base = subject.vector()
     base[2 * rule.size :] = 3e38  # the velocity
     with pytest.raises(Diverged, match=r"lower train.learning_rate = 1000, at all members"):
-        subject.following(base, 1, np.zeros(rule.size, np.uint32))
+        subject.following(base, 0, np.zeros(rule.size, np.uint32))
     base[: rule.size] = np.nan
     with pytest.raises(Diverged, match="at all members"):
-        subject.contribution(base)
+        subject.contribution(base, 0)
 
 
 def test_a_node_with_shared_noise_does_not_train_alone_and_has_no_more_rows_than_a_step():
@@ -123,7 +123,7 @@ def test_features_of_a_frozen_body_are_computed_once_and_rows_do_not_mix(tmp_pat
     monkeypatch.setattr("node.models.MLP", Headed)
     subject, rule = trainer("model.body=body", "train.parameters=head.*", trained="head.*")
     subject.keep_features(tmp_path)
-    assert len(subject.contribution(subject.vector()).words) == rule.size == 6 * 10 + 10
+    assert len(subject.contribution(subject.vector(), 0).words) == rule.size == 6 * 10 + 10
     assert list(tmp_path.iterdir())
     Headed.mixing = True
     line = told(lambda: trainer("train.parameters=head.*", trained="head.*"))

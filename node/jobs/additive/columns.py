@@ -1,0 +1,102 @@
+"""A task's columns and target as the additive model takes them."""
+
+from __future__ import annotations
+
+from node.data.encoding import FARTHEST
+from node.jobs.additive.cells import LEVELS, most_cells
+from node.jobs.additive.state import Plan
+from node.system.errors import ConfigError, shown
+from node.task.data_schema import (
+    BooleanColumn,
+    ClassTarget,
+    Column,
+    NumberColumn,
+    NumberTarget,
+    TableSchema,
+    Target,
+)
+from node.task.sections import Task, TrainSection
+from node.training.figures.calibration import class_weights
+
+MODEL = "node.models:Additive"
+
+
+def model_arguments(schema: TableSchema) -> dict[str, object]:
+    """Returns model.args for an additive model without privacy of tables of this schema."""
+    target = schema.target
+    outputs = len(target.values) if isinstance(target, ClassTarget) and len(target.values) > 2 else 1
+    columns = [[_kind(column), column.width] for column in schema.columns]
+    args: dict[str, object] = {"columns": columns, "outputs": outputs, "cells": most_cells(len(columns))}
+    return args | ({"one_against_rest": True} if outputs > 1 else {})
+
+
+def plan_of(task: Task) -> Plan:
+    """Returns what all members of a task know. Raises ConfigError if it is no task of an additive model."""
+    schema = task.data.schema
+    if not isinstance(schema, TableSchema):
+        raise ConfigError(f"model.class = {MODEL!r} is refused: it needs a table with a data.schema")
+    wanted = model_arguments(schema)
+    most = most_cells(len(schema.columns))
+    for name, value in wanted.items():
+        found = task.model.args.get(name)
+        fits = (
+            type(found) is int and LEVELS[-1] <= found <= most if name == "cells" else _plain(found) == value
+        )
+        if not fits:
+            allowed = f"{LEVELS[-1]} to {most}" if name == "cells" else shown(value)
+            raise ConfigError(
+                f"model.args.{name} = {shown(found)} does not suit the data.schema of this table; "
+                f"allowed: {allowed}"
+            )
+    columns = tuple((_kind(column), column.width) for column in schema.columns)
+    return Plan(
+        columns, task.model.args["cells"], encoded_ranges(schema), _weights(task.train, schema.target)
+    )
+
+
+def encoded_ranges(schema: TableSchema) -> tuple[tuple[float, float], ...]:
+    """Returns the range of each column of numbers as rows encode it: the public one, or as far as they go."""
+    return tuple(
+        (_encoded(column, column.low, -FARTHEST), _encoded(column, column.high, FARTHEST))
+        for column in schema.columns
+        if isinstance(column, NumberColumn)
+    )
+
+
+def _encoded(column: NumberColumn, end: float | None, farthest: float) -> float:
+    return farthest if end is None else min(FARTHEST, max(-FARTHEST, (end - column.mean) / column.std))
+
+
+def _weights(section: TrainSection, target: Target) -> tuple[float, ...]:
+    """Returns the weight of each class's rows; () for numbers. Raises ConfigError for another loss."""
+    if isinstance(target, NumberTarget):
+        if section.loss in ("auto", "mse"):
+            return ()
+        raise ConfigError(
+            f"train.loss = {shown(section.loss)} is refused with {MODEL}, which fits numbers by least "
+            "squares; allowed: 'auto' or 'mse'"
+        )
+    classes = len(target.values)
+    weights = class_weights(section.loss, section.loss_args, classes)
+    if weights is None or (classes == 2 and section.loss != "bce"):
+        allowed = (
+            "'bce', with loss_args.pos_weight or none" if classes == 2 else "'auto', or one with weights"
+        )
+        raise ConfigError(
+            f"train.loss = {shown(section.loss)} is refused with {MODEL} for {classes} classes; "
+            f"allowed: {allowed}"
+        )
+    return tuple(weights[:classes])
+
+
+def _kind(column: Column) -> str:
+    match column:
+        case NumberColumn():
+            return "number"
+        case BooleanColumn():
+            return "boolean"
+    return "category"
+
+
+def _plain(value: object) -> object:
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,1 @@
+"""Statistics as jobs: table one, generalised linear models, survival."""

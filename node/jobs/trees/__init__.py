@@ -1,0 +1,1 @@
+"""Boosted trees by secure sums: each level of a tree is one sum."""

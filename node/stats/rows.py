@@ -1,0 +1,87 @@
+"""A task's schema as columns with public ranges, and a member's file as their rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from node.data.encoding import (
+    category_codes,
+    category_words,
+    class_number,
+    number_values,
+    target_values,
+    target_words,
+    truth_values,
+)
+from node.data.reading import read_table
+from node.data.text.columns import Words
+from node.jobs.statistics.columns import Category, Column, Doubles, Number, Table
+from node.system.errors import ConfigError
+from node.task.agreed_sums import range_of
+from node.task.data_schema import (
+    BooleanColumn,
+    CategoryColumn,
+    ClassTarget,
+    NumberColumn,
+    Schema,
+    TableSchema,
+    Target,
+)
+from node.task.data_schema import Column as SchemaColumn
+
+
+def columns_of(schema: Schema) -> dict[str, Column]:
+    """Returns the columns by name, the target's last; ConfigError for a number without a public range."""
+    table = _table_schema(schema)
+    target, columns = table.target, table.columns
+    return {item.name or "": _column(item) for item in (*columns, target)}
+
+
+def _column(item: SchemaColumn | Target) -> Column:
+    name = item.name or ""
+    match item:
+        case BooleanColumn():
+            return Category(name, ("no", "yes"))
+        case CategoryColumn() | ClassTarget():
+            return Category(name, item.values)
+    extent = range_of(item)
+    return Number(name, extent.low, extent.high)
+
+
+def read_rows(path: Path, schema: Schema) -> Table:
+    """Returns the rows of a file. A value that a category's list lacks counts as missing.
+
+    Raises ConfigError for a file that does not fit the schema.
+    """
+    table = _table_schema(schema)
+    frame = read_table(path, table)
+    found: dict[str, Doubles] = {}
+    for column in table.columns:
+        match column:
+            case NumberColumn():
+                found[column.name] = number_values(column, table, frame)
+            case BooleanColumn():
+                found[column.name] = truth_values(column, table, frame)
+            case CategoryColumn():
+                codes = category_codes(column, category_words(column, table, frame))
+                found[column.name] = np.where((codes < 0) | (codes == len(column.values)), np.nan, codes)
+    target = table.target
+    if isinstance(target, ClassTarget):
+        found[target.name or ""] = _classes(target, target_words(target, table.written, frame))
+    else:
+        found[target.name or ""] = target_values(target, table, frame)
+    return found
+
+
+def _classes(target: ClassTarget, words: Words) -> Doubles:
+    numbers = [class_number(target, word) for word in words.words]
+    places = np.array([*numbers, -1])[words.codes]
+    return np.where(places < 0, np.nan, places)
+
+
+def _table_schema(schema: Schema) -> TableSchema:
+    if not isinstance(schema, TableSchema):
+        raise ConfigError("data.schema.kind is no table; statistics are of tables: give a task of one")
+    return schema

@@ -1,0 +1,242 @@
+"""Statistics by a swarm: an ordinary node, whose job is the task's `[statistics]`.
+
+    without privacy   exact sums, all of the members of the first one (node.jobs.cohort)
+    with privacy      table one alone, by one sum with noise, which `statistics.share` of the budget pays for
+
+At the end each member has the same base, and writes the same report from it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from mechanisms.joint_release import JointNoise
+from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Unprotected
+from mechanisms.noise.randomness import SystemWords
+from mechanisms.noised_counts import count_noise
+from mechanisms.units import ONE_RECORD
+from node.app.jobs import prepare_job
+from node.app.run import About, Prepared, run_as
+from node.app.signals import until_done_or_told
+from node.cli.sigint import INTERRUPTED
+from node.jobs.cohort import Cohort
+from node.jobs.job import Job
+from node.jobs.statistics.columns import Column, Table, rows_of
+from node.jobs.statistics.counts import SUMS
+from node.jobs.statistics.newton import MOST_SUMS
+from node.jobs.statistics.private import PrivateCounts, PrivateStatistics
+from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
+from node.options import NodeOptions
+from node.runtime.engine import Engine
+from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
+from node.stats.noised import noised_results
+from node.stats.plan import Plan, check_rows, plan
+from node.stats.report import as_json, html
+from node.stats.results import Results, results
+from node.stats.rows import columns_of, read_rows
+from node.stats.tables import as_csv, table_one_text
+from node.storage.vector_files import Floats
+from node.storage.whole_files import ANYBODYS, replace_file
+from node.system.errors import ConfigError, UserError, reason, shown
+from node.system.system import SYSTEM, System
+from node.task.parameters import canonical_parameters
+from node.task.rules import shared_values
+from node.task.sections import Task
+from node.task.shared_noise_keys import DISTRIBUTED
+from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import Base
+
+TRIES = 10
+"""How many rounds alone in a row end it; --rounds replaces it."""
+EXACT_WARNING = (
+    "statistics without privacy open exact totals: the program of each member sees them, also those that the "
+    "report hides, and all the others together can compute yours"
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A member's job, what its last base shows, and the noise that it pays for."""
+
+    job: Job
+    shown_by: Callable[[Floats, int], Results]
+    mechanism: Mechanism
+    sums: int
+    notes: Mapping[str, str]
+    """Lines for the owner, by what they are about."""
+
+
+def work_of(task: Task, asked: Plan, table: Table, system: System) -> Work:
+    """Returns the job of a member with these rows; ConfigError for what the task's privacy does not allow."""
+    if task.privacy.mechanism == "none":
+        job = Cohort(asked.job(table))
+        return Work(
+            job=job,
+            shown_by=lambda base, members: results(asked, job.of_job(base), members),
+            mechanism=Unprotected(),
+            sums=max(SUMS, MOST_SUMS + 1),
+            notes={"privacy": EXACT_WARNING},
+        )
+    counts, mechanism = _private(task, asked)
+    guarantee = mechanism.guarantee
+    return Work(
+        job=PrivateStatistics(counts, table, SystemWords(system.entropy)),
+        shown_by=lambda base, _: noised_results(counts, base, guarantee.epsilon, guarantee.delta),
+        mechanism=mechanism,
+        sums=1,
+        notes={},
+    )
+
+
+def _private(task: Task, asked: Plan) -> tuple[PrivateCounts, JointNoise]:
+    privacy, section = task.privacy, task.statistics
+    if privacy.mechanism not in ("dp-sgd", DISTRIBUTED) or task.rows_per_person is not None:
+        what = (
+            f"privacy.mechanism = {shown(privacy.mechanism)}"
+            if task.rows_per_person is None
+            else "data.person with privacy"
+        )
+        raise ConfigError(
+            f"{what} does not go with statistics, whose noise is for one row; allowed: 'dp-sgd', "
+            f"{DISTRIBUTED!r} or 'none', and no data.person"
+        )
+    for name, value in (
+        ("tables", section.tables),
+        ("models", section.models),
+        ("survival", section.survival),
+    ):
+        if value:
+            raise ConfigError(
+                f"statistics.{name} is refused with privacy: table one alone is noised; leave it out, or set "
+                "privacy.mechanism = 'none' at all members"
+            )
+    epsilon, delta = section.share * privacy.epsilon, section.share * privacy.delta
+    noise = count_noise(CountPlan(1.0, section.tries), epsilon, delta, privacy.honest or 0)
+    try:
+        counts = PrivateCounts.of(asked.columns, asked.table_one.by, noise, section.records, MAX_MEMBERS)
+    except ValueError as error:
+        raise ConfigError(f"statistics: {error}") from None
+    return counts, JointNoise(noise, Guarantee(ONE_RECORD, epsilon, delta, epsilon, honest=privacy.honest))
+
+
+def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[Prepared, Work]:
+    """Reads the rows and makes the job; raises ConfigError for whatever would fail."""
+    task = options.task
+    path, columns = _path_of(options), _columns_of(task)
+    asked = plan(task.statistics, columns)
+    table = read_rows(path, task.data.own_schema) if task.data.own_schema is not None else {}
+    check_rows(asked, table, f"data {shown(str(path))}")
+    work = work_of(task, asked, table, system)
+    plain = replace(task.aggregation.without_slots, shares="seed", loss_gate=None, dropouts=0)
+    prepared = prepare_job(
+        replace(options, task=replace(task, aggregation=plain)),
+        About(
+            data=f"{path.name}: {rows_of(table)} rows",
+            what=f"statistics of {len(columns)} columns",
+            notes=work.notes,
+        ),
+        work.job,
+        work.mechanism,
+        parameters=_parameters(task, work.job.length, options.roster),
+        name=f"statistics of {task.task.name}",
+        sums=work.sums,
+        tries=options.rounds or TRIES,
+        system=system,
+    )
+    return prepared, work
+
+
+def _path_of(options: NodeOptions) -> Path:
+    source = options.task.data.source
+    path = options.data if options.data is not None else Path(source) if source is not None else None
+    if not isinstance(path, Path) or options.shard is not None:
+        raise ConfigError(
+            "statistics need a file of this node's own rows; allowed: --data PATH, without --shard"
+        )
+    return path
+
+
+def _columns_of(task: Task) -> dict[str, Column]:
+    if task.data.own_schema is None:
+        raise ConfigError(
+            f"task {shown(task.task.name)} has no data.schema, so there is nothing to count; "
+            "python -m node.init --agree writes one"
+        )
+    return columns_of(task.data.own_schema)
+
+
+def _parameters(task: Task, length: int, roster: bytes | None) -> str:
+    """Returns what all members share: the whole task with its [statistics]."""
+    whole = replace(task, aggregation=replace(task.aggregation, dropouts=0))
+    shared = json.loads(canonical_parameters(whole, [("statistics", (length,))], None, roster=roster))
+    shared["statistics"] = shared_values(task.statistics)
+    return json.dumps(shared, sort_keys=True, separators=(",", ":"), allow_nan=False, default=shared_values)
+
+
+def event_lines(event: NodeEvent, tries: int = TRIES) -> tuple[str, ...]:
+    """Returns an event in words, without those of learning."""
+    match event:
+        case RoundEnded(record) if record.reason is None:
+            return (f"sum {record.round} of {record.participants} members",)
+        case RoundEnded(record):
+            missing = f" (missing {missing_text(record)})" if record.missing else ""
+            return (f"no sum, try {record.alone} of up to {tries} ({record.reason}){missing}",)
+        case Finished():
+            return ()
+        case _:
+            return event_texts(event)
+
+
+def stats(options: NodeOptions, written: Path) -> int:
+    """Computes the statistics with the other members, writes them, and returns the exit status.
+
+    Raises UserError if they are not done.
+    """
+    prepared, work = prepare_statistics(options)
+    ends: list[tuple[Base, Floats]] = []
+
+    async def live(engine: Engine, _: object) -> None:
+        await until_done_or_told(engine, options.drain_timeout_s, show=None)
+        ends.append(engine.agreed)
+
+    texts = partial(event_lines, tries=prepared.plan.tries)
+    observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, texts)
+    status = run_as(prepared, None, observer, live)
+    base, vector = ends[-1]
+    if not work.job.is_over(vector):
+        if status == INTERRUPTED:
+            return status
+        raise UserError(
+            "the statistics are not done: nothing is written; start all members again, each with its --out"
+        )
+    found = work.shown_by(vector, base.members)
+    made = (
+        f"Digest {base.digest.hex()[:16]}, the same at all members. Task {prepared.options.task.task.name}."
+    )
+    files = save(found, made, written)
+    if options.json:
+        told = {"files": list(map(str, files)), "members": found.members, "digest": base.digest.hex()}
+        print(json.dumps({"event": "statistics", **told}), flush=True)
+    else:
+        print("\n".join(f"{path} is written" for path in files), flush=True)
+    return status
+
+
+def save(found: Results, made: str, written: Path) -> tuple[Path, ...]:
+    """Writes the report, all figures as JSON and table one as CSV beside it; returns their paths."""
+    contents = {
+        written: html(found, made).encode(),
+        written.with_suffix(".json"): as_json(found).encode(),
+        written.with_name(f"{written.stem}-table1.csv"): as_csv(table_one_text(found.table_one)),
+    }
+    for path, content in contents.items():
+        try:
+            replace_file(path, (content,), durable=True, mode=ANYBODYS)
+        except OSError as error:
+            raise ConfigError(f"--write {shown(str(path))} cannot be written: {reason(error)}") from None
+    return tuple(contents)

@@ -1,0 +1,121 @@
+"""Boosted trees by a swarm in one process, alone and after curves."""
+
+import numpy as np
+import pytest
+import torch
+
+from node.jobs.additive.state import Plan
+from node.jobs.trees.job import Forest, Rows, TreesJob
+from node.models import Trees
+
+RNG = np.random.default_rng(23)
+COLUMNS = (("number", 2), ("number", 1), ("category", 3))
+RANGES = ((-3.0, 3.0),) * 2
+CLASSES, NUMBERS = Plan(COLUMNS, 12, RANGES, (1.0, 1.0)), Plan(COLUMNS, 12, RANGES, ())
+
+
+def rows(n=1500):
+    """Rows whose score is a product of two columns, missing values of the first, and a category."""
+    first, second, missing = (
+        RNG.normal(size=n).clip(-3, 3),
+        RNG.normal(size=n).clip(-3, 3),
+        RNG.random(n) < 0.1,
+    )
+    group = RNG.integers(0, 3, n)
+    x = np.stack([np.where(missing, 0, first), missing, second, *np.eye(3)[group].T], 1).astype(np.float32)
+    return torch.from_numpy(x), 3 * np.where(missing, -0.5, first * second) + np.array([0, 1.0, -1])[group]
+
+
+def learn(plan, forest, x, y, sites=3, held=5):
+    """All sums of members; each holds out every `held`-th row. Returns the jobs, the base, the sums."""
+    jobs = []
+    for part in np.array_split(np.arange(len(y)), sites):
+        out = part[::held] if held else part[:0]
+        rest = np.setdiff1d(part, out)
+        jobs.append(TreesJob(plan, forest, Rows(x[rest], y[rest]), Rows(x[out], y[out])))
+    base, generation = jobs[0].initial(), 0
+    while not jobs[0].is_over(base):
+        words = [job.contribution(base, generation).words for job in jobs]
+        assert {len(one) for one in words} == {jobs[0].words(generation)}
+        assert jobs[0].cost(generation) == ()
+        base = jobs[0].following(base, generation, sum(words), ())
+        assert len(base) == jobs[0].length
+        generation += 1
+    return jobs, base, generation
+
+
+def scores(model, x):
+    return model(x).detach().double().numpy()
+
+
+def area(y, score):
+    order = np.argsort(np.argsort(score))
+    return (order[y == 1].mean() - (y.sum() - 1) / 2) / (len(y) - y.sum())
+
+
+@pytest.mark.parametrize("curve_sums", [0, 3])
+def test_an_interaction_is_found(curve_sums):
+    x, signal = rows()
+    y = (RNG.random(len(signal)) < 1 / (1 + np.exp(-signal))).astype(np.int64)
+    jobs, base, sums = learn(CLASSES, Forest(25, 3, curve_sums), x, y)
+    assert sums == 4 + curve_sums + 25 * 3
+    model = jobs[1].model(base)
+    test, expected = rows()
+    truth = (RNG.random(len(expected)) < 1 / (1 + np.exp(-expected))).astype(np.int64)
+    assert area(truth, scores(model.curves, test)[:, 0]) < 0.7
+    assert area(truth, scores(model, test)[:, 0]) > 0.75
+    again = Trees(COLUMNS, 1, cells=12, trees=25, depth=3)
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again(test), model(test))
+
+
+def test_trees_that_do_not_help_are_none():
+    x, _ = rows(900)
+    y = RNG.integers(0, 2, 900)
+    jobs, base, sums = learn(CLASSES, Forest(60, 2, 2), x, y)
+    model = jobs[0].model(base)
+    kept = int((model.column[0, :, 0] >= 0).sum())
+    assert kept < 20
+    assert sums == 6 + (kept + 20) * 2 + 1  # the loss comes with the first level of the next tree
+    assert torch.allclose(model(x), model.curves(x), atol=0.5)
+
+
+def test_without_rows_held_out_all_trees_stay():
+    x, signal = rows(600)
+    jobs, base, sums = learn(NUMBERS, Forest(25, 2), x, signal / 3, held=0)
+    assert sums == 4 + 50
+    model = jobs[0].model(base)
+    assert (model.column[0, :, 0] >= 0).all()
+    before = np.square(signal / 3).mean()
+    assert np.square(scores(model, x)[:, 0] - signal / 3).mean() < 0.9 * before
+
+
+def test_three_classes_have_trees_of_their_own():
+    x, signal = rows()
+    y = np.digitize(signal, [-1.0, 1.0])
+    jobs, base, _ = learn(Plan(COLUMNS, 12, RANGES, (1.0, 1.0, 1.0)), Forest(8, 3), x, y, held=0)
+    chances = torch.softmax(jobs[0].model(base)(x), 1)
+    assert (chances.argmax(1).numpy() == y).mean() > 0.7
+
+
+def test_a_new_process_with_other_rows_goes_on_with_the_same_bits():
+    x, signal = rows(900)
+    y = (signal > 0).astype(np.int64)
+    forest, none = Forest(3, 2), Rows(x[:0], y[:0])
+    job, base = TreesJob(CLASSES, forest, Rows(x[:450], y[:450]), none), None
+    base = job.initial()
+    for generation in range(9):
+        fresh = TreesJob(CLASSES, forest, Rows(x[:450], y[:450]), none)
+        words = job.contribution(base, generation).words
+        assert (fresh.contribution(base, generation).words == words).all()
+        other = TreesJob(CLASSES, forest, Rows(x[450:], y[450:]), none)
+        summed = words + other.contribution(base, generation).words
+        after = job.following(base, generation, summed, ())
+        assert other.following(base, generation, summed, ()).tobytes() == after.tobytes()
+        base = after
+
+
+@pytest.mark.parametrize("wrong", [{"trees": 0}, {"trees": 10_001}, {"depth": 0}, {"depth": 11}])
+def test_wrong_sizes_are_refused(wrong):
+    with pytest.raises(ValueError, match="trees must be from 1 to 10000 and depth from 1 to 10"):
+        Trees(COLUMNS, 1, **wrong)

@@ -1,0 +1,129 @@
+"""A node of statistics before it meets others: what it computes and shares, and what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting.ledger import Ledger, privacy_spent
+from node.app.run import prepare
+from node.jobs.cohort import Cohort
+from node.jobs.statistics.private import PrivateStatistics
+from node.options import parse_arguments
+from node.stats import __main__ as command
+from node.stats.run import prepare_statistics, save
+from node.system.errors import ConfigError
+from node.task.parameters import describe_difference
+from tests.statistics_rows import FOLDER, trial
+
+PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+PRIVATE = (
+    "privacy.mechanism=dp-sgd",
+    "privacy.epsilon=4",
+    "statistics.share=0.5",
+    "statistics.models=[]",
+    "statistics.survival=[]",
+    "statistics.tables=[]",
+)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trial.toml").write_text(trial())
+
+
+def options(*changes, data=FOLDER / "rows.csv"):
+    more = [word for change in changes for word in ("--set", change)]
+    return parse_arguments(["--task", "trial.toml", "--data", str(data), *PEERS, *more])
+
+
+def refused(*changes, **more):
+    with pytest.raises(ConfigError) as caught:
+        prepare_statistics(options(*changes, **more))
+    return str(caught.value)
+
+
+def test_without_privacy_all_that_is_asked_is_one_job_of_the_same_members():
+    prepared, work = prepare_statistics(options())
+    assert isinstance(work.job, Cohort)
+    assert prepared.learning.offered == max(work.job.words(generation) for generation in range(work.sums))
+    assert prepared.about.data == "rows.csv: 480 rows"
+    assert "the program of each member sees them" in prepared.about.notes["privacy"]
+
+
+def test_with_privacy_the_share_of_the_budget_pays_for_one_release():
+    prepared, work = prepare_statistics(options(*PRIVATE))
+    assert isinstance(work.job, PrivateStatistics)
+    (event,) = work.job.cost(0)
+    assert privacy_spent(Ledger.of([event, event]), 0.5e-5).epsilon <= 2.0 * (1 + 1e-9), "two tries"
+    assert (prepared.learning.mechanism.guarantee.epsilon, prepared.plan.sums) == (2.0, 1)
+    first, again = (work.job.contribution(work.job.initial(), 0).words for _ in range(2))
+    assert not np.array_equal(first, again), "each offer has new noise"
+
+
+def test_members_must_ask_for_the_same_and_learners_need_not():
+    mine, theirs = prepare_statistics(options())[0], prepare_statistics(options("statistics.by=sex"))[0]
+    assert "statistics.by" in describe_difference(mine.plan.parameters, theirs.plan.parameters)
+    learning = [
+        prepare(options(change)).plan.parameters for change in ("statistics.by=sex", "statistics.by=arm")
+    ]
+    assert learning[0] == learning[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (("privacy.mechanism=ldp",), "privacy.mechanism = 'ldp' does not go with statistics"),
+        (
+            ("privacy.mechanism=dp-sgd",),
+            "statistics.tables is refused with privacy: table one alone is noised",
+        ),
+        (
+            (*PRIVATE, "statistics.records=50000000", "privacy.epsilon=4000"),
+            "statistics: records = 50000000 is not allowed",
+        ),
+        (("statistics.least_rows=1000",), "has 480 rows; allowed by statistics.least_rows: 1000 or more"),
+    ],
+)
+def test_what_is_refused(changes, words):
+    assert words in refused(*changes)
+
+
+DATA = {"trial.toml": (), "digits": ("--data", str(FOLDER / "rows.csv"))}
+
+
+def test_rows_are_a_file_s_and_a_table_s():
+    words = {"trial.toml": "statistics need a file of this node's own rows", "digits": "has no data.schema"}
+    for task, said in words.items():
+        with pytest.raises(ConfigError, match=said):
+            prepare_statistics(parse_arguments(["--task", task, *PEERS, *DATA[task]]))
+
+
+def test_the_report_and_what_stands_beside_it(tmp_path):
+    work = prepare_statistics(options(*PRIVATE))[1]
+    job = work.job
+    base = job.following(job.initial(), 0, job.contribution(job.initial(), 0).words, (b"a",))
+    files = save(work.shown_by(base, 1), "made here", tmp_path / "r.html")
+    assert [path.name for path in files] == ["r.html", "r.json", "r-table1.csv"]
+    assert json.loads(files[1].read_text())["members"] == 1
+    assert files[2].read_text().startswith(",level,missing,Overall,A,B,C")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        save(work.shown_by(base, 1), "", tmp_path / "none" / "r.html")
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("trial.toml", "--write", "r.pdf"), "--write 'r.pdf' is refused; allowed: a FILE.html"),
+        (
+            ("trial.toml", "--write", "old.html"),
+            "--write 'old.html' exists already; give another, or --force",
+        ),
+        (("--data", "x.csv"), "--data is refused: the task comes first"),
+    ],
+)
+def test_the_command_line(argv, words, tmp_path, capsys):
+    (tmp_path / "old.html").touch()
+    assert command.main([*argv, "--data", str(FOLDER / "rows.csv"), *PEERS]) == 2
+    assert words in capsys.readouterr().err
