@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from node.models import Trees
+from node.models.trees import Trees
 from node.task.data_schema import (
     BooleanColumn,
     CategoryColumn,

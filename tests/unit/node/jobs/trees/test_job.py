@@ -6,7 +6,7 @@ import torch
 
 from node.jobs.additive.state import Plan
 from node.jobs.trees.job import Forest, Rows, TreesJob
-from node.models import Trees
+from node.models.trees import Trees
 
 RNG = np.random.default_rng(23)
 COLUMNS = (("number", 2), ("number", 1), ("category", 3))
