@@ -61,7 +61,7 @@ class Inviting:
 
     def others(self, seat: Seat) -> tuple[str, ...]:
         """The names of all but the inviter and the owner of a seat."""
-        members = (member.name for roster in self.so_far for member in roster.everyone)
+        members = sorted(member.name for roster in self.so_far for member in roster.everyone)
         seats = (other.name for other in self.seats)
         return tuple(name for name in dict.fromkeys((*members, *seats)) if name not in (self.me, seat.name))
 
