@@ -63,7 +63,7 @@ def html(results: Results, made: str) -> str:
     return _PAGE.format(
         mark=MARK,
         policy=escape(_POLICY),
-        style=_asset("tokens.css") + _asset("statistics.css"),
+        style=_asset("node", "tokens.css") + _asset("node.stats", "charts.css"),
         rows=escape(str(table.rows[0])),
         members=results.members,
         made=escape(made),
@@ -174,8 +174,8 @@ def _table(table: TextTable) -> str:
     )
 
 
-def _asset(name: str) -> str:
-    return resources.files("node").joinpath("assets", name).read_text("utf-8")
+def _asset(package: str, name: str) -> str:
+    return resources.files(package).joinpath("assets", name).read_text("utf-8")
 
 
 _PAGE = """<!DOCTYPE html>
