@@ -26,6 +26,7 @@ from node.data.text.columns import Bad, Floats, Words, days_of, hours_of, number
 from node.data.text.shapes import shapes_of
 from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import (
+    FARTHEST,
     ArraySchema,
     BooleanColumn,
     CategoryColumn,
@@ -37,8 +38,6 @@ from node.task.data_schema import (
 )
 from node.task.dialect import Dialect
 
-FARTHEST = 10.0
-"""Standard deviations from the mean, to which values are clipped."""
 _MANY_CUT, _MANY_OTHER, _HALF = 0.05, 0.2, 0.5
 """Shares of a column's values: so many that are cut, or are other values, are a warning, half a problem."""
 _FEWEST = 10  # values below which a share says little

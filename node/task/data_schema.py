@@ -34,6 +34,8 @@ MOST_FEATURES = 50_000_000
 """The most numbers in one encoded row."""
 LONGEST_NAME = 200  # characters, of a column or a category
 _LONGEST_TOLD = 6000  # characters of a schema that nodes send in full; a hello has at most 16 Ki
+FARTHEST = 10.0
+"""Standard deviations from the mean, to which values are clipped as rows are encoded."""
 _HERE = "data.schema"
 
 _name = text(f"a column's name, at most {LONGEST_NAME} characters", rf"(?s).{{1,{LONGEST_NAME}}}")

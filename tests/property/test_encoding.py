@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from node.data.encoding import FARTHEST, encode
+from node.data.encoding import encode
 from node.data.files.csv_and_parquet import read_frame
+from node.task.data_schema import FARTHEST
 from tests.own_data import COLUMNS, TABLE, schema, told
 
 NAMES = ["outcome", *(column["name"] for column in COLUMNS)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from node.data.encoding import FARTHEST
 from node.jobs.additive.cells import LEVELS, most_cells
 from node.jobs.additive.state import Plan
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import (
+    FARTHEST,
     BooleanColumn,
     ClassTarget,
     Column,
