@@ -26,6 +26,7 @@ from tests.tables import Taken, noted, tables
 from tests.unit.protocol.invitation import test_inviter_and_joiner
 from tests.unit.protocol.relay import test_rooms
 from tests.unit.protocol.swarm import test_node
+from tests.unit.protocol.swarm.recovery import test_catch_up
 
 OUTRANKED = (28, 35)
 """Seeds of plans in which a newcomer has a lower key than the coordinator that holds a Ready."""
@@ -38,12 +39,21 @@ def of_nodes() -> None:
     run(test_runs.plan_of(), 3)
     a_session_starts_while_a_base_is_fetched()
     a_newer_base_comes_while_a_step_waits()
+    a_source_holds_no_more_the_base_that_is_fetched()
 
 
 def a_newer_base_comes_while_a_step_waits() -> None:
     one = test_node.node(test_node.ONE, sums=9, by_steps=True)
     one.offer(parts.vector(1), bytes(32), parts.NOW)
     one.adopted(parts.base_of(parts.vector(7), 1), parts.NOW)
+
+
+def a_source_holds_no_more_the_base_that_is_fetched() -> None:
+    better = test_catch_up.BETTER
+    held = test_catch_up.catch_up(two=better, three=better, four=better)
+    held.look(parts.NOW)
+    beyond = test_catch_up.base(3, 9)
+    held.shows(parts.announce(test_catch_up.KEYS[1], base=beyond), parts.NOW)
 
 
 def a_session_starts_while_a_base_is_fetched() -> None:
