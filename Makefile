@@ -11,11 +11,10 @@ PY := $(VENV)/bin/python
 # the tests of a file together, and no worker idle.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 SIDE_BY_SIDE := -n $(WORKERS) --dist worksteal -p tests.progress -o console_output_style=classic --durations=20
-# These reach every branch of protocol/ and mechanisms/; a test runs 2.6 times as long under coverage, so
-# tests/conftest.py keeps the others out of it.
+# These reach every branch of protocol/ and mechanisms/; a test runs 2.6 times as long under coverage. They have
+# a session of their own: what another test has cached is not run again, and not counted.
 TRACED := tests/unit/protocol tests/unit/mechanisms tests/unit/test_former_paths.py tests/property tests/vectors \
 	$(addprefix tests/simulation/test_masked_,lies.py framing.py once.py)
-COVERAGE := --cov=protocol --cov=mechanisms
 STAMP := $(VENV)/.installed
 OLD_PYTHON := murmuration needs Python 3.11 or newer; name one with: make PYTHON=python3.12
 
@@ -23,7 +22,7 @@ OLD_PYTHON := murmuration needs Python 3.11 or newer; name one with: make PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage all flakes check docs bench soak siege model fuzz wheel constraints clean
+.PHONY: help demo test rest coverage flakes check docs bench soak siege model fuzz wheel constraints clean
 
 help: ## this list
 	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to most of them'
@@ -35,11 +34,11 @@ demo: $(STAMP) ## five peers on this machine learn to read digits; ends with a t
 test: $(STAMP) ## every test, side by side on all cores; or one pytest with ARGS
 	@$(PY) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE))
 
-coverage: $(STAMP) ## the branch coverage of protocol/ and mechanisms/, which must be 100 %
-	@$(PY) -m pytest $(SIDE_BY_SIDE) $(COVERAGE) $(TRACED) $(ARGS)
+rest: $(STAMP) ## the tests that `make coverage` does not run
+	@$(PY) -m pytest $(SIDE_BY_SIDE) $(addprefix --ignore=,$(TRACED)) $(ARGS)
 
-all: $(STAMP) ## every test once, and the branch coverage: `make test` and `make coverage` in one
-	@TRACED='$(TRACED)' $(PY) -m pytest $(SIDE_BY_SIDE) $(COVERAGE) $(ARGS)
+coverage: $(STAMP) ## the branch coverage of protocol/ and mechanisms/, which must be 100 %
+	@$(PY) -m pytest $(SIDE_BY_SIDE) --cov=protocol --cov=mechanisms $(TRACED) $(ARGS)
 
 flakes: $(STAMP) ## every test 5 times, and those with real processes 10 times, beside busy loops; ARGS=--help
 	@$(PY) -m tests.flakes $(ARGS) -- $(SIDE_BY_SIDE)

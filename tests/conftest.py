@@ -20,14 +20,6 @@ os.environ.setdefault("MURMURATION_NODE_ALONE", "no")
 # A shell that starts the tests in the background makes them, and every command they start, deaf to Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Coverage traces only the tests in these folders and files, if make names some.
-_TRACED = tuple(os.environ.get("TRACED", "").split())
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    if _TRACED and not item.nodeid.startswith(_TRACED):
-        item.add_marker("no_cover")
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:

@@ -12,6 +12,7 @@ from protocol.quorum.lineage import Line
 from protocol.swarm.last_rounds import AWAY_S, LINGER_S, Closing
 from protocol.swarm.meeting.discovery import NOBODY_LISTENS, Discovery
 from protocol.swarm.node import Node
+from protocol.swarm.phases import Event
 from protocol.swarm.recovery.backoff import RETRY_S
 from protocol.swarm.recovery.fetch import PATIENCE_S
 from protocol.wire import signing
@@ -481,6 +482,16 @@ def test_who_took_the_last_base_from_others_leaves_it_to_them(made_by, stays):
     held._state.line = Line(1, None, (link(made_by, base()),))
     held.begin(0.0, NOW)
     assert held.is_over(True, NOW + LINGER_S) is not stays
+
+
+def test_a_node_stays_for_the_absent_once_its_run_is_over_and_it_waits_for_nobody_else():
+    one = node(ONE, wait_each_s=inf)
+    one._closing = held = staying()
+    held._discovery.members.suspect(TWO.public)
+    held.look(NOW + LINGER_S)
+    assert not one.stays_for_the_absent
+    one._course.step(Event.CLOSE)
+    assert one.stays_for_the_absent
 
 
 def test_who_refuses_connections_is_gone():
