@@ -66,7 +66,8 @@ def fit(part: ModelPart, newton: Newton) -> Fit:
         and isinstance(likelihood.response, Number)
     ):
         freedom = newton.rows - size
-        scale, shift = likelihood.response.half, likelihood.response.middle
+        extent = likelihood.response.extent
+        scale, shift = extent.half, extent.middle
         covariance = covariance * (value / freedom)
         value, null = value * scale**2, null * scale**2
     points = scale * (back @ newton.point)

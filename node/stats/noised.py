@@ -97,8 +97,9 @@ def _number(column: Number, table: Doubles, stds: list[float], sums: Doubles, st
     # The sum over all groups has the noise of each.
     noise = [std * stds[0] / stds[-1], *[std] * (len(stds) - 1)]
     found = [_moments(*each) for each in zip(there.tolist(), sums.tolist(), noise, stds, strict=True)]
+    extent = column.extent
     scaled = [
-        Hidden.NOISE if one is None else (column.middle + column.half * one[0], column.half * one[1])
+        Hidden.NOISE if one is None else (extent.middle + extent.half * one[0], extent.half * one[1])
         for one in found
     ]
     pairs = zip(there[1:].tolist(), scaled[1:], strict=True)

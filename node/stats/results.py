@@ -229,7 +229,8 @@ def _number(
 
     def moments(rows: int, mean: float, squares: float) -> Moments:
         spread = max(squares, 0.0) / (rows - 1) if rows > 1 else 0.0
-        return Moments(rows, column.middle + column.half * mean, column.half * spread**0.5)
+        extent = column.extent
+        return Moments(rows, extent.middle + extent.half * mean, extent.half * spread**0.5)
 
     all_moments = [moments(rows, mean, squares)]
     of_groups = zip(there.tolist(), means.tolist(), counted.squares[name].tolist(), strict=True)

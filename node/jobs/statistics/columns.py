@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from node.task.scaling import Range
+
 Doubles = NDArray[np.float64]
 
 
@@ -20,22 +22,17 @@ class Number:
     high: float
 
     @property
-    def middle(self) -> float:
-        """The middle of the range."""
-        return (self.low + self.high) / 2
-
-    @property
-    def half(self) -> float:
-        """Half the width of the range."""
-        return (self.high - self.low) / 2
+    def extent(self) -> Range:
+        """The public range."""
+        return Range(self.low, self.high)
 
     def values(self, table: Table) -> Doubles:
         """Returns the rows' (n,) values, cut to the range; NaN: missing."""
         return np.clip(table[self.name], self.low, self.high)
 
     def scaled(self, table: Table) -> Doubles:
-        """Returns the same as -1 to 1."""
-        return (self.values(table) - self.middle) / self.half
+        """Returns the same as -1 to 1, never beyond: a private release counts on it."""
+        return self.extent.scaled(table[self.name])
 
 
 @dataclass(frozen=True)

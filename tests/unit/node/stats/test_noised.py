@@ -79,6 +79,13 @@ def test_a_column_is_better_by_less_noise_and_a_release_of_all_rows_is_no_larger
     assert np.linalg.norm(of.row_units(one)) * of.release.unit <= of.release.sensitivity
 
 
+def test_a_value_is_never_beyond_the_range_that_the_noise_is_for():
+    """Scaling by a range of few floats rounds; the proof of the release has at most 1 of a row."""
+    far = Number("far", 1e16, 1e16 + 2)
+    values = np.array([1e16, 1e16 + 2, np.inf, -np.inf])
+    assert np.abs(far.scaled({"far": values})).max() <= 1
+
+
 def test_little_data_or_much_noise_prints_nothing_and_breaks_nothing():
     found = run(counts(multiplier=40_000.0))
     assert all(one is Hidden.NOISE for one in found.table_one.rows)
