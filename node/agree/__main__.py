@@ -15,8 +15,9 @@ from node.cli.options import Place, option, reachable_path, repeated, switch
 from node.cli.options import command_line as parser_of
 from node.cli.overrides import Override
 from node.cli.parser import NodeParser
+from node.cli.written_file import BESIDE, written_file
 from node.options import NodeOptions, read_kind
-from node.system.errors import ConfigError, one_line, shown
+from node.system.errors import one_line
 
 _CALL = (
     "TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)",
@@ -45,10 +46,6 @@ example, at each of three peers, each with data of its own:
   python -m node.check ward-agreed.toml --data ward.csv"""
 
 
-_BESIDE = Path()
-"""Stands for the file that is written unless another is named."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class AgreeOptions(NodeOptions):
     """A node's options, and those of the agreement. What all peers must say alike becomes keys of the task.
@@ -56,7 +53,7 @@ class AgreeOptions(NodeOptions):
     `write`: unless it is given, a file beside the task.
     """
 
-    write: Path = option("the file for the agreed task", reachable_path, absent=_BESIDE, metavar="FILE.toml")
+    write: Path = option("the file for the agreed task", reachable_path, absent=BESIDE, metavar="FILE.toml")
     force: bool = switch("replace that file if it exists")
     without: tuple[str, ...] = repeated("do not wait for this peer", metavar="NAME")
     leave_out_missing: bool = switch("leave out what columns some peer's file lacks")
@@ -75,14 +72,7 @@ class AgreeOptions(NodeOptions):
 def _read(argv: Sequence[str]) -> AgreeOptions:
     task = task_first(argv, f"{usage('node.agree', *_CALL)}\n\n{_HELP}")
     options = read_kind(AgreeOptions, ["--task", *argv], os.environ)
-    beside = Path(task).with_name(f"{Path(task).stem}-agreed.toml")
-    path = reachable_path(str(beside), "--write") if options.write is _BESIDE else options.write
-    if path.suffix != ".toml":
-        raise ConfigError(f"--write {shown(str(path))} is refused; allowed: a FILE.toml")
-    if path.exists() and not options.force:
-        raise ConfigError(
-            f"--write {shown(str(path))} exists already; give another, or --force to replace it"
-        )
+    path = written_file(options.write, task, "-agreed.toml", force=options.force)
     return replace(options, write=path)
 
 

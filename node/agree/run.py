@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
@@ -25,28 +25,24 @@ from node.agree.outcome import Agreed, agreed, totals
 from node.agree.survey import absent_columns, survey
 from node.agree.task_file import agreed_text
 from node.agree.width import check_narrowing, with_classes
-from node.app.jobs import prepare_job
-from node.app.run import About, Prepared, run_as
-from node.app.signals import until_done_or_told
+from node.app.jobs import job_parameters, own_file, prepare_job, run_job, write_result
+from node.app.run import About, Prepared
 from node.app.start_checks import check_others, named_members, nicknames
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
 from node.data.sources import drawing_of
 from node.jobs.survey import Survey, totals_in
-from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
+from node.observe.lines import event_texts, missing_text
 from node.options import NodeOptions
-from node.runtime.engine import Engine
 from node.runtime.record.ending import Alone, End
-from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
+from node.runtime.record.events import Finished, NodeEvent, RoundEnded
 from node.storage.vector_files import Floats
-from node.storage.whole_files import ANYBODYS, replace_file
-from node.system.errors import ConfigError, UserError, reason, shown
+from node.system.errors import ConfigError, UserError, shown
 from node.system.system import SYSTEM, System
 from node.task.agreed_sums import parts
 from node.task.agreement_noise import in_rows, is_drowned, noise_in_sum, noise_of
 from node.task.data_schema import Schema
 from node.task.load import read_task
-from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
 from node.task.sections import Task
 from protocol.wire.limits import MAX_MEMBERS
@@ -86,21 +82,12 @@ def agree(options: NodeOptions, written: Path, without: Sequence[str] = ()) -> i
     """
     options = replace(options, task=with_classes(options.task))
     prepared = prepare_agreement(options, without=without)
-    ends: list[tuple[Base, Floats]] = []
-
-    async def live(engine: Engine, _: object) -> None:
-        await until_done_or_told(engine, options.drain_timeout_s, show=None)
-        ends.append(engine.agreed)
-
-    texts = partial(agreement_texts, tries=prepared.plan.tries)
-    observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, texts)
     try:
-        status = run_as(prepared, None, observer, live)
+        status, base, vector = run_job(prepared, partial(agreement_texts, tries=prepared.plan.tries))
     except Alone as error:
         if error.end is End.NOBODY_CAME:
             raise UserError(f"no agreement: {error.why}: {NOTHING_CHARGED}") from None
         raise UserError(f"{NO_AGREEMENT} ({error.why})") from None
-    base, vector = ends[-1]
     if base.generation == 0 and status == INTERRUPTED:
         return status
     _tell(conclude(prepared, options.task, base, vector, written), base, written, options)
@@ -139,10 +126,7 @@ def _tell(found: Agreed, base: Base, written: Path, options: NodeOptions) -> Non
 def save(path: Path, text: str) -> None:
     """Writes `text` if it is a valid task; raises ConfigError if it is not or cannot be written."""
     read_task(tomllib.loads(text))
-    try:
-        replace_file(path, (text.encode(),), durable=True, mode=ANYBODYS)
-    except OSError as error:
-        raise ConfigError(f"--write {shown(str(path))} cannot be written: {reason(error)}") from None
+    write_result(path, text.encode())
 
 
 def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Sequence[str] = ()) -> Prepared:
@@ -152,7 +136,7 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
     """
     check_others(options)
     task, section = options.task, options.task.agreement
-    path, schema = _path_of(options), _schema_of(task)
+    path, schema = own_file(options, "node.agree needs"), _schema_of(task)
     mechanism = noise_of(task, schema)
     check_narrowing(task)
     _check_marks(options, mechanism)
@@ -177,7 +161,7 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
         ),
         Survey(sums, unit, private, SystemWords(system.entropy)),
         mechanism,
-        parameters=_parameters(task, len(sums), options.roster),
+        parameters=job_parameters(options, "agreement", ("sums", len(sums)), _shared(task)),
         # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
         name=f"agreement on {task.task.name}",
         sums=1,
@@ -238,17 +222,6 @@ def _check_marks(options: NodeOptions, mechanism: Mechanism) -> None:
         )
 
 
-def _path_of(options: NodeOptions) -> Path:
-    """Returns the path of this node's own rows; raises ConfigError if the options name no such file."""
-    source = options.task.data.source
-    path = options.data if options.data is not None else Path(source) if source is not None else None
-    if not isinstance(path, Path) or options.shard is not None:
-        raise ConfigError(
-            "node.agree needs a file of this node's own rows; allowed: --data PATH, without --shard"
-        )
-    return path
-
-
 def _schema_of(task: Task) -> Schema:
     """Returns the schema by which this node reads its file; raises ConfigError if there is nothing to sum."""
     schema = task.data.own_schema
@@ -261,15 +234,10 @@ def _schema_of(task: Task) -> Schema:
     return schema
 
 
-def _parameters(task: Task, size: int, roster: bytes | None) -> str:
-    """Returns what all peers of an agreement must share: the whole task with its [agreement] section.
-
-    `roster`: as `canonical_parameters` takes it.
-    """
-    whole = replace(task, aggregation=replace(task.aggregation, dropouts=0))
-    agreed_on = json.loads(canonical_parameters(whole, [("sums", (size,))], None, roster=roster))
-    agreed_on["agreement"] = shared_values(task.agreement)
+def _shared(task: Task) -> dict[str, Any]:
+    """Returns what all peers of an agreement must share of its section."""
+    section = shared_values(task.agreement)
     for name, usual in (("leave_out_missing", False), ("classes", ())):  # as before there were such keys
-        if agreed_on["agreement"][name] == usual:
-            del agreed_on["agreement"][name]
-    return json.dumps(agreed_on, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        if section[name] == usual:
+            del section[name]
+    return section

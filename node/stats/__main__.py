@@ -13,8 +13,9 @@ from node.cli.logs import logging_of
 from node.cli.options import command_line as parser_of
 from node.cli.options import option, reachable_path, switch
 from node.cli.parser import NodeParser
+from node.cli.written_file import BESIDE, written_file
 from node.options import NodeOptions, read_kind
-from node.system.errors import ConfigError, one_line, shown
+from node.system.errors import one_line
 
 _CALL = (
     "TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)",
@@ -44,29 +45,19 @@ exit status: 0 done, 1 not done, 2 bad arguments or data, 130 interrupted
 example, at each of three members, each with data of its own:
   python -m node.stats ward.toml --data ward.csv --peers 10.0.0.5:9001,10.0.0.7:9001,10.0.0.9:9001 --open"""
 
-_BESIDE = Path()
-"""Stands for the file that is written unless another is named."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class StatsOptions(NodeOptions):
     """A node's options, and where the report goes."""
 
-    write: Path = option("the report", reachable_path, absent=_BESIDE, metavar="FILE.html")
+    write: Path = option("the report", reachable_path, absent=BESIDE, metavar="FILE.html")
     force: bool = switch("replace files that exist")
 
 
 def _read(argv: Sequence[str]) -> StatsOptions:
     task = task_first(argv, f"{usage('node.stats', *_CALL)}\n\n{_HELP}")
     options = read_kind(StatsOptions, ["--task", *argv], os.environ)
-    beside = Path(task).with_name(f"{Path(task).stem}-statistics.html")
-    path = reachable_path(str(beside), "--write") if options.write is _BESIDE else options.write
-    if path.suffix != ".html":
-        raise ConfigError(f"--write {shown(str(path))} is refused; allowed: a FILE.html")
-    if path.exists() and not options.force:
-        raise ConfigError(
-            f"--write {shown(str(path))} exists already; give another, or --force to replace it"
-        )
+    path = written_file(options.write, task, "-statistics.html", force=options.force)
     return replace(options, write=path)
 
 

@@ -9,7 +9,6 @@ At the end each member has the same base, and writes the same report from it.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,9 +19,8 @@ from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Unprotected
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noised_counts import count_noise
 from mechanisms.units import ONE_RECORD
-from node.app.jobs import prepare_job
-from node.app.run import About, Prepared, run_as
-from node.app.signals import until_done_or_told
+from node.app.jobs import job_parameters, own_file, prepare_job, run_job, write_result
+from node.app.run import About, Prepared
 from node.cli.sigint import INTERRUPTED
 from node.jobs.cohort import Cohort
 from node.jobs.job import Job
@@ -30,10 +28,9 @@ from node.jobs.statistics.columns import Column, Table, rows_of
 from node.jobs.statistics.counts import SUMS
 from node.jobs.statistics.newton import MOST_SUMS
 from node.jobs.statistics.private import PrivateCounts, PrivateStatistics
-from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
+from node.observe.lines import event_texts, missing_text
 from node.options import NodeOptions
-from node.runtime.engine import Engine
-from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
+from node.runtime.record.events import Finished, NodeEvent, RoundEnded
 from node.stats.noised import noised_results
 from node.stats.plan import Plan, check_rows, plan
 from node.stats.report import as_json, html
@@ -41,15 +38,12 @@ from node.stats.results import Results, results
 from node.stats.rows import columns_of, read_rows
 from node.stats.tables import as_csv, table_one_text
 from node.storage.vector_files import Floats
-from node.storage.whole_files import ANYBODYS, replace_file
-from node.system.errors import ConfigError, UserError, reason, shown
+from node.system.errors import ConfigError, UserError, shown
 from node.system.system import SYSTEM, System
-from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
 from node.task.sections import Task
 from node.task.shared_noise_keys import DISTRIBUTED
 from protocol.wire.limits import MAX_MEMBERS
-from protocol.wire.messages import Base
 
 TRIES = 10
 """How many rounds alone in a row end it; --rounds replaces it."""
@@ -127,7 +121,7 @@ def _private(task: Task, asked: Plan) -> tuple[PrivateCounts, JointNoise]:
 def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[Prepared, Work]:
     """Reads the rows and makes the job; raises ConfigError for whatever would fail."""
     task = options.task
-    path, columns = _path_of(options), _columns_of(task)
+    path, columns = own_file(options, "statistics need"), _columns_of(task)
     asked = plan(task.statistics, columns)
     table = read_rows(path, task.data.own_schema) if task.data.own_schema is not None else {}
     check_rows(asked, table, f"data {shown(str(path))}")
@@ -142,23 +136,15 @@ def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[P
         ),
         work.job,
         work.mechanism,
-        parameters=_parameters(task, work.job.length, options.roster),
+        parameters=job_parameters(
+            options, "statistics", ("statistics", work.job.length), shared_values(task.statistics)
+        ),
         name=f"statistics of {task.task.name}",
         sums=work.sums,
         tries=options.rounds or TRIES,
         system=system,
     )
     return prepared, work
-
-
-def _path_of(options: NodeOptions) -> Path:
-    source = options.task.data.source
-    path = options.data if options.data is not None else Path(source) if source is not None else None
-    if not isinstance(path, Path) or options.shard is not None:
-        raise ConfigError(
-            "statistics need a file of this node's own rows; allowed: --data PATH, without --shard"
-        )
-    return path
 
 
 def _columns_of(task: Task) -> dict[str, Column]:
@@ -168,14 +154,6 @@ def _columns_of(task: Task) -> dict[str, Column]:
             "python -m node.init --agree writes one"
         )
     return columns_of(task.data.own_schema)
-
-
-def _parameters(task: Task, length: int, roster: bytes | None) -> str:
-    """Returns what all members share: the whole task with its [statistics]."""
-    whole = replace(task, aggregation=replace(task.aggregation, dropouts=0))
-    shared = json.loads(canonical_parameters(whole, [("statistics", (length,))], None, roster=roster))
-    shared["statistics"] = shared_values(task.statistics)
-    return json.dumps(shared, sort_keys=True, separators=(",", ":"), allow_nan=False, default=shared_values)
 
 
 def event_lines(event: NodeEvent, tries: int = TRIES) -> tuple[str, ...]:
@@ -198,16 +176,7 @@ def stats(options: NodeOptions, written: Path) -> int:
     Raises UserError if they are not done.
     """
     prepared, work = prepare_statistics(options)
-    ends: list[tuple[Base, Floats]] = []
-
-    async def live(engine: Engine, _: object) -> None:
-        await until_done_or_told(engine, options.drain_timeout_s, show=None)
-        ends.append(engine.agreed)
-
-    texts = partial(event_lines, tries=prepared.plan.tries)
-    observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, texts)
-    status = run_as(prepared, None, observer, live)
-    base, vector = ends[-1]
+    status, base, vector = run_job(prepared, partial(event_lines, tries=prepared.plan.tries))
     if not work.job.is_over(vector):
         if status == INTERRUPTED:
             return status
@@ -235,8 +204,5 @@ def save(found: Results, made: str, written: Path) -> tuple[Path, ...]:
         written.with_name(f"{written.stem}-table1.csv"): as_csv(table_one_text(found.table_one)),
     }
     for path, content in contents.items():
-        try:
-            replace_file(path, (content,), durable=True, mode=ANYBODYS)
-        except OSError as error:
-            raise ConfigError(f"--write {shown(str(path))} cannot be written: {reason(error)}") from None
+        write_result(path, content)
     return tuple(contents)
