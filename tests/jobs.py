@@ -11,8 +11,9 @@ from mechanisms.mechanism import Unprotected
 from node.app.jobs import prepare_job
 from node.app.run import About, Prepared
 from node.jobs.cohort import Cohort
+from node.jobs.exact_arithmetic import Doubles
 from node.jobs.job import Contributed, Words
-from node.jobs.limbs import LIMBS, Doubles, doubles_of, limbs_of, to_numbers, to_state, to_words
+from node.jobs.limbs import LIMBS, doubles_of, limbs_of, to_numbers, to_state, to_words
 from node.options import NodeOptions
 from node.storage.vector_files import Floats
 from node.system.system import SYSTEM, System

@@ -9,6 +9,8 @@ import numpy as np
 
 from node.jobs.statistics.columns import Category, Number
 from node.jobs.statistics.together import Statistics
+from node.task.rules import read_section
+from node.task.statistics import StatisticsSection
 
 FOLDER = Path(__file__).parent / "vectors" / "statistics"
 COLUMNS = {
@@ -24,6 +26,11 @@ COLUMNS = {
         Category("smoker", ("no", "yes")),
     )
 }
+
+
+def read_statistics(table):
+    """The section of a task file's table."""
+    return read_section(StatisticsSection, "statistics", table)
 
 
 @cache

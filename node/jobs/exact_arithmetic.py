@@ -81,11 +81,6 @@ class Factors:
         scaled = inverse / self.pivots[:, None]
         return [total(inverse[:, block, None] * scaled[:, None, block]) for block in blocks]
 
-    def inverse_diagonal(self) -> Doubles:
-        """Returns the diagonal (n,) of A's inverse."""
-        places = [slice(place, place + 1) for place in range(len(self.pivots))]
-        return np.array([block[0, 0] for block in self.inverse_blocks(places)])
-
 
 def factorise(matrix: Doubles, least: float) -> Factors | None:
     """Returns the factors of a symmetric positive matrix (n, n).

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from node.jobs.exact_arithmetic import Doubles
 from node.jobs.job import Words
 from node.storage.vector_files import Floats
 
@@ -23,7 +24,6 @@ _BITS = 24
 _RADIX = 1 << _BITS
 _MOST = float(np.nextafter(2.0 ** (LIMBS * _BITS - 1) / MEMBERS, 0))  # units: all members stay below 2^71
 
-Doubles = NDArray[np.float64]
 Limbs = NDArray[np.int64]
 
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from mechanisms.accounting.ledger import Event
 from mechanisms.noise.randomness import Words as Random
 from mechanisms.record_sums import RecordSums
+from node.jobs.exact_arithmetic import Doubles
 from node.jobs.job import Contributed, Words
-from node.jobs.limbs import LIMBS, Doubles, doubles_of, limbs_of, to_numbers, to_state, to_words
+from node.jobs.limbs import LIMBS, doubles_of, limbs_of, to_numbers, to_state, to_words
 from node.storage.vector_files import Floats
 from protocol.wire.ids import Key
 

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from node.jobs.exact_arithmetic import factorise, symmetric
+from node.jobs.exact_arithmetic import Doubles, factorise, symmetric
 from node.jobs.statistics.columns import Number
 from node.jobs.statistics.glm import Glm
 from node.jobs.statistics.models import ModelPart
 from node.jobs.statistics.newton import Newton
 
 Counts = NDArray[np.int64]
-Doubles = NDArray[np.float64]
 
 Z95 = 1.959963984540054
 INTERCEPT = "(Intercept)"

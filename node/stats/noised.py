@@ -13,7 +13,8 @@ import math
 import numpy as np
 
 from mechanisms.joint_release import common_sizes, projected
-from node.jobs.statistics.columns import Category, Doubles, Number
+from node.jobs.exact_arithmetic import Doubles
+from node.jobs.statistics.columns import Category, Number
 from node.jobs.statistics.private import CELLS, Noised, PrivateCounts, opened
 from node.stats.disclosure import Cell, Hidden, bins
 from node.stats.results import CategorySummary, NumberSummary, Privacy, Results, Shown, TableOne

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from node.jobs.statistics.columns import Category, Column, Doubles, Number, Table, rows_of
+from node.jobs.exact_arithmetic import Doubles
+from node.jobs.statistics.columns import Category, Column, Number, Table, rows_of
 from node.jobs.statistics.counts import CountsPart
 from node.jobs.statistics.design import design
 from node.jobs.statistics.glm import Glm

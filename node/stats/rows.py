@@ -17,7 +17,8 @@ from node.data.encoding import (
 )
 from node.data.reading import read_table
 from node.data.text.columns import Words
-from node.jobs.statistics.columns import Category, Column, Doubles, Number, Table
+from node.jobs.exact_arithmetic import Doubles
+from node.jobs.statistics.columns import Category, Column, Number, Table
 from node.system.errors import ConfigError
 from node.task.agreed_sums import range_of
 from node.task.data_schema import (

@@ -64,8 +64,3 @@ class StatisticsSection:
     share: float = key(real(at_least=0.001, at_most=1.0), 0.1)
     records: int = key(whole(1, 50_000_000), 1_000_000)
     tries: int = key(whole(1, 10), 2)
-
-
-def read_statistics(table: object) -> StatisticsSection:
-    """Returns the section of a task file's `table`; raises ConfigError, which names the key and the value."""
-    return read_section(StatisticsSection, "statistics", table)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from node.jobs.exact_arithmetic import Doubles
 from node.task.scaling import Range
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from node.jobs.exact_arithmetic import Doubles
 from node.jobs.job import Words
 from node.jobs.limbs import LIMBS, counts_of, doubles_of, limbs_of, to_numbers, to_state, to_words
-from node.jobs.statistics.columns import Category, Column, Doubles, Number, Table, is_there, rows_of
+from node.jobs.statistics.columns import Category, Column, Number, Table, is_there, rows_of
 from node.jobs.statistics.part import Blocks
 from node.storage.vector_files import Floats
 

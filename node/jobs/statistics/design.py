@@ -9,7 +9,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from node.jobs.statistics.columns import Category, Column, Doubles, Number, Table, rows_of
+from node.jobs.exact_arithmetic import Doubles
+from node.jobs.statistics.columns import Category, Column, Number, Table, rows_of
 
 
 @dataclass(frozen=True)

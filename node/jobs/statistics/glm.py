@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from node.jobs.exact_arithmetic import log
+from node.jobs.exact_arithmetic import Doubles, log
 from node.jobs.limbs import Limbs, to_numbers
-from node.jobs.statistics.columns import Category, Column, Doubles, Number, Table
+from node.jobs.statistics.columns import Category, Column, Number, Table
 from node.jobs.statistics.newton import FARTHEST, Curve
 
 Family = Literal["binomial", "gaussian", "poisson"]

@@ -17,9 +17,10 @@ from mechanisms.gradients.shared_noise import in_ring
 from mechanisms.joint_release import Block, JointRelease, cells, moments
 from mechanisms.noise import randomness
 from mechanisms.noised_counts import CountNoise
+from node.jobs.exact_arithmetic import Doubles
 from node.jobs.job import Contributed, Words
 from node.jobs.limbs import counts_of, to_state
-from node.jobs.statistics.columns import Category, Column, Doubles, Number, Table, is_there, rows_of
+from node.jobs.statistics.columns import Category, Column, Number, Table, is_there, rows_of
 from node.storage.vector_files import Floats
 from protocol.wire.ids import Key
 

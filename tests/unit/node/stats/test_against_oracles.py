@@ -11,8 +11,7 @@ import pytest
 from node.stats.plan import plan
 from node.stats.results import Results, results
 from node.stats.tests import Moments, difference_of_means, difference_of_shares
-from node.task.statistics import read_statistics
-from tests.statistics_rows import COLUMNS, members, oracles, run, table
+from tests.statistics_rows import COLUMNS, members, oracles, read_statistics, run, table
 
 MODELS = oracles()["models"]
 

@@ -6,8 +6,7 @@ import pytest
 from node.jobs.statistics.columns import Category, Number
 from node.stats.plan import check_rows, plan
 from node.system.errors import ConfigError
-from node.task.statistics import read_statistics
-from tests.statistics_rows import COLUMNS, table
+from tests.statistics_rows import COLUMNS, read_statistics, table
 
 WIDE = {**COLUMNS, "event": Number("event", 0.0, 1.0), "debt": Number("debt", -9.0, 9.0)}
 

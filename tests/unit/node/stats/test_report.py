@@ -15,8 +15,7 @@ from node.stats.plan import plan
 from node.stats.report import as_json, html, methods
 from node.stats.results import results
 from node.stats.tables import as_csv, p_text, table_one_text
-from node.task.statistics import read_statistics
-from tests.statistics_rows import COLUMNS, members, run, table
+from tests.statistics_rows import COLUMNS, members, read_statistics, run, table
 
 RARE = Category("rare", ("none", "some", "<b>&"))
 ASKED = {
