@@ -16,8 +16,8 @@ from pathlib import Path
 from protocol.wire.masked_messages import Ack, Join, Masked, Release
 from protocol.wire.messages import Group, Message, Ready, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
-from tests.box.invariants import all_rules, nothing_left
-from tests.box.seeds import CLOSED_S, END_S
+from tests.box.invariants import all_rules
+from tests.box.seeds import end_all
 
 TRAINS_S = (1.0, 4.0, 15.0)
 LASTS_S = (3.0, 12.0, 40.0, 120.0)
@@ -55,15 +55,7 @@ class RelayRun:
                 self._draw(self.rng.choice(box.nodes))
             box.run(lambda: bool(box.faults) or not self._open, within_s=1500.0)
             self._must_meet()
-            for node in box.nodes:
-                if node.engine is not None:
-                    node.tell_to_end()
-            box.run(lambda: bool(box.faults) or box.all_ended, within_s=END_S)
-            if not box.faults:
-                for relay in box.relays:
-                    relay.kill()
-                box.run_for(CLOSED_S)
-                nothing_left(box)
+            end_all(box)
         assert not box.faults, box.told()
         return box
 

@@ -41,6 +41,20 @@ KINDS: tuple[type[Message], ...] = (
 PRIVATE = ("privacy.mechanism=ldp", "privacy.epsilon=8", "train.rounds=1000")
 
 
+def end_all(box: Box) -> None:
+    """Tells all nodes to end, and looks at what is left, unless a rule was broken."""
+    for node in box.nodes:
+        if node.engine is not None:
+            node.tell_to_end()
+    box.run(lambda: bool(box.faults) or box.all_ended, within_s=END_S)
+    if box.faults:
+        return
+    for server in (*box.relays, *filter(None, [box.tracker])):
+        server.kill()
+    box.run_for(CLOSED_S)
+    nothing_left(box)
+
+
 @dataclass(frozen=True)
 class Swarm:
     """What a seed makes."""
@@ -96,15 +110,7 @@ class Run:
             box.run(lambda: bool(box.faults) or not self._open, within_s=400.0)
             self._mend_all()
             self._must_meet()
-            for node in box.nodes:
-                if node.engine is not None:
-                    node.tell_to_end()
-            box.run(lambda: bool(box.faults) or box.all_ended, within_s=END_S)
-            if not box.faults:
-                if box.tracker is not None:
-                    box.tracker.kill()
-                box.run_for(CLOSED_S)
-                nothing_left(box)
+            end_all(box)
         assert not box.faults, box.told()
         return box
 
