@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from node.net.doors import (
+from node.net.incoming.doors import (
     BODY_LEAST_BYTES_PER_S,
     BOUNDS,
     MEMBER_BODY_LEAST_BYTES_PER_S,
@@ -12,8 +12,8 @@ from node.net.doors import (
     ROOMS,
     origin_of,
 )
-from node.net.rooms import Bound, Room
-from node.net.tickets import TICKET_BYTES, Tickets
+from node.net.incoming.rooms import Bound, Room
+from node.net.incoming.tickets import TICKET_BYTES, Tickets
 
 
 def entered(room, who, origin, now_s=0.0, weight=1):
