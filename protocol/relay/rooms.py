@@ -357,11 +357,8 @@ class Lobby:
 
     def _clear(self, key: Key) -> list[Output]:
         """Sends away the joiners in an inviter's rooms: the inviter that they spoke to has gone."""
-        done: list[Output] = []
-        for visit in list(self._visits.values()):
-            if visit.room.owner == key:
-                done += self._send_away(visit, Event.LEAVE)
-        return done
+        theirs = [visit for visit in self._visits.values() if visit.room.owner == key]
+        return [done for visit in theirs for done in self._send_away(visit, Event.LEAVE)]
 
     # -- joiners -----------------------------------------------------------------------------------
 
