@@ -11,7 +11,7 @@ import pytest
 
 from node.storage.swarm_file import read_swarm
 from tests.e2e import proxy
-from tests.e2e.invited import DATA, PASSWORD, RELAY, Owner, Place, slowed, wait_for_phase
+from tests.e2e.invited import DATA, PASSWORD, RELAY, Owner, Place, cut_in, slowed
 from tests.e2e.namespaces import HTTPS_ONLY, OPEN, Conditions, Site, address, exit_at
 from tests.e2e.processes import Nursery
 from tests.run_folders import history, summary
@@ -76,8 +76,8 @@ def test_eight_sites_one_of_them_slow_through_two_outages_and_a_relay_that_is_ki
     with slowed(slow.process, 20):
         for ended, cut, phases in ((4, 1, ("shares", "sums")), (10, 2, ("idle",))):
             inviter.process.line(f"round {ended}/{ROUNDS}:")
-            wait_for_phase(wire, owners[cut], phases)
-            with wire.cut(owners[cut].number):
+            with cut_in(wire, owners[cut], phases) as phase:
+                print(f"the line of {owners[cut].name} is cut while its node reports: {phase}")
                 over.wait(OUTAGE_S)
         place.relay.kill()
         place.start_relay()
