@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import chaos, remembered
-from tests.simulation.signatures import known_if_made_here
+from tests.signatures import known_if_made_here
 
 WORKERS = 2
 
