@@ -15,7 +15,6 @@ from scenarios.swarms.dealt import ACCURACY, PeersCell
 from scenarios.swarms.features import features_folder, with_features
 from tests.dealt_cells import MODEL, SHARED, Table, peers, room
 
-
 PIXELS = (8, 8)
 
 
