@@ -9,11 +9,11 @@ import torch
 
 from node.app.run import Prepared, prepared_on
 from node.data.dataset import Dataset
-from node.jobs.additive.columns import MODEL
 from node.jobs.additive.job import MOST_SUMS
 from node.options import NodeOptions
 from node.system.system import System
 from node.task.load import read_task
+from node.task.table_models import ADDITIVE
 from node.training.model_file import read_tensors
 from protocol.wire.messages import Sum
 from tests.box.moments import Moment, dies
@@ -32,7 +32,7 @@ TASK = read_task(
         "task": {"name": "ward"},
         "data": {"schema": SCHEMA},
         "model": {
-            "class": MODEL,
+            "class": ADDITIVE,
             "args": {"columns": [["number", 1], ["boolean", 1]], "outputs": 1, "cells": 8},
         },
         "train": {"loss": "bce"},

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from node.jobs import limbs
-from node.jobs.additive.cells import LEVELS, PIECES, SUMS, Counts, Grid, Singles, edges_of, grid_of
+from node.jobs.additive.cells import PIECES, SUMS, Counts, Grid, Singles, edges_of, grid_of
 from node.jobs.additive.newton import CodedRows
 from node.jobs.additive.smoothing import Design, Fit, NewtonSums
 from node.jobs.exact_arithmetic import Doubles, log, symmetric, total
@@ -18,6 +18,7 @@ from node.jobs.job import Words
 from node.models.additive import Cells
 from node.storage.vector_files import Floats
 from node.system.errors import UserError
+from node.task.table_models import LEVELS
 
 UNIT = 2.0**-30
 """The unit of the slope and the deviance."""

@@ -37,6 +37,7 @@ from node.storage.state import State
 from node.system.errors import ConfigError
 from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import MOST_CONFUSED, Task
+from node.task.table_models import OPENED
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
 from node.training.trainer import Learner, Shapes, Trainer, make_trainer, shapes
@@ -241,7 +242,6 @@ def _curves(
         job=job,
         words={
             "sums": f"at most {MOST_SUMS}, of the same members",
-            "opened": "each member's computer sees exact totals of every pair of columns; all the others "
-            "together can compute yours",
+            "opened": OPENED,
         },
     )

@@ -8,12 +8,12 @@ import torch
 
 from node.data.dataset import own_rows
 from node.data.sources import read_source
-from node.jobs.additive.columns import MODEL, model_arguments
 from node.jobs.additive.trainer import AdditiveTrainer
 from node.models import Additive
 from node.system.errors import UserError
 from node.task.data_schema import TableSchema
 from node.task.load import read_task
+from node.task.table_models import ADDITIVE, model_arguments
 from node.training.build import build_model
 from node.training.figures.curves import curves
 
@@ -40,7 +40,7 @@ def task_of(args):
         {
             "task": {"name": "own"},
             "data": {"schema": SCHEMA, "test_fraction": 0.2},
-            "model": {"class": MODEL, "args": args},
+            "model": {"class": ADDITIVE, "args": args},
             "train": {"loss": "bce"},
         }
     )
