@@ -9,8 +9,8 @@ from typing import Any
 
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import ClassTarget, Schema, TableSchema
-from node.task.sections import Task
-from node.task.table_models import ADDITIVE, fitted_arguments
+from node.task.sections import ADDITIVE, Task
+from node.task.table_models import fitted_arguments
 
 _INPUTS: Mapping[str, str] = MappingProxyType({"node.models:Linear": "inputs", "node.models:MLP": "sizes"})
 """Models whose first layer can adapt to the width of another schema's rows, and the argument that sets it."""
