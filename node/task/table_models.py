@@ -16,7 +16,7 @@ from node.task.data_schema import BooleanColumn, ClassTarget, Column, NumberColu
 if TYPE_CHECKING:
     from node.task.sections import Task
 
-ADDITIVE = "node.models:Additive"
+ADDITIVE, TREES = "node.models:Additive", "node.models:Trees"
 LEVELS = (31, 24, 16, 12, 8, 6, 4)
 """How many cells a column of numbers may have at most; the first that suits all members is taken."""
 OF_LOCAL_TRAINING = (
@@ -25,12 +25,14 @@ OF_LOCAL_TRAINING = (
 )
 """Keys of [train] that have no effect where exact sums make the model."""
 OPENED = (
-    "each member's computer sees exact totals of every pair of columns; all the others together can compute "
-    "yours"
+    "each member's computer sees exact totals of every pair of columns",
+    "all the others together can compute yours",
 )
-"""What exact sums open, for everybody who is about to take part."""
+"""What exact sums open, for everybody who is about to take part: clauses of one sentence."""
+SAME_MEMBERS = "the same in all sums; the run ends with a member that is gone for good"
+"""Who takes part in exact sums."""
 _CELLS_IN_ALL = 1000
-_MECHANISMS = ("none", "distributed-dp-sgd")
+_OF_UPDATES = ("ldp", "aldp")
 
 
 def is_exact(task: Task) -> bool:
@@ -43,16 +45,16 @@ def most_cells(columns: int) -> int:
     return min(LEVELS[0], max(LEVELS[-1], _CELLS_IN_ALL // columns))
 
 
-def model_arguments(schema: TableSchema) -> dict[str, object]:
+def model_arguments(schema: TableSchema) -> dict[str, Any]:
     """Returns model.args for an additive model of tables of this schema."""
     target = schema.target
     outputs = len(target.values) if isinstance(target, ClassTarget) and len(target.values) > 2 else 1
     columns = [[kind_of(column), column.width] for column in schema.columns]
-    args: dict[str, object] = {"columns": columns, "outputs": outputs, "cells": most_cells(len(columns))}
+    args: dict[str, Any] = {"columns": columns, "outputs": outputs, "cells": most_cells(len(columns))}
     return args | ({"one_against_rest": True} if outputs > 1 else {})
 
 
-def fitted_arguments(args: Mapping[str, Any], schema: TableSchema) -> dict[str, object]:
+def fitted_arguments(args: Mapping[str, Any], schema: TableSchema) -> dict[str, Any]:
     """Returns an additive model's arguments for rows of another schema."""
     found = model_arguments(schema)
     kept = {name: value for name, value in args.items() if name not in (*found, "one_against_rest")}
@@ -78,11 +80,10 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
     schema, model, train = task.data.schema, task.model, task.train
     if model.cls != ADDITIVE:
         return task
-    if task.privacy.mechanism not in _MECHANISMS:
+    if task.privacy.mechanism in _OF_UPDATES:
         raise ConfigError(
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = "
-            f"{ADDITIVE!r}, which is made by sums over all members; allowed: "
-            f"{', '.join(map(repr, _MECHANISMS))}"
+            f"{ADDITIVE!r}, of which no member has updates; allowed: 'none', 'distributed-dp-sgd'"
         )
     if is_exact(task):
         _check_training(task, table.get("train"))

@@ -16,6 +16,7 @@ A base is the counts of generation 0, those of the pieces, the number of Newton 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -42,6 +43,13 @@ LEAST_ROWS = 20
 """The least rows of a site that takes part."""
 
 
+def rows_needed(columns: Sequence[tuple[str, int]], cells: int) -> int:
+    """Returns how many rows a member needs for `columns` and `cells` as `Additive` has them."""
+    plan = Plan(tuple(columns), cells, (), ())
+    coefficients = Layout(plan, Cells(columns, cells)).parameters(plan.levels[-1])
+    return max(LEAST_ROWS, ROWS_A_COEFFICIENT * coefficients)
+
+
 class AdditiveJob:
     """The job of a member with encoded rows `x` (n, features) float32, and their targets `y` (n,)."""
 
@@ -53,7 +61,7 @@ class AdditiveJob:
         self._layout = Layout(plan, self._body)
         self._table = lru_cache(maxsize=1)(self._table_of)
         self._coded = lru_cache(maxsize=1)(self._coded_rows)
-        least = max(LEAST_ROWS, ROWS_A_COEFFICIENT * self._layout.parameters(plan.levels[-1]))
+        least = rows_needed(plan.columns, plan.cells)
         if len(x) < least:
             raise UserError(
                 f"the additive model needs {least} rows here, three for each value of its "

@@ -37,7 +37,7 @@ from node.storage.state import State
 from node.system.errors import ConfigError
 from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import MOST_CONFUSED, Task
-from node.task.table_models import OPENED
+from node.task.table_models import OPENED, SAME_MEMBERS
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
 from node.training.trainer import Learner, Shapes, Trainer, make_trainer, shapes
@@ -241,7 +241,7 @@ def _curves(
         sums=MOST_SUMS,
         job=job,
         words={
-            "sums": f"at most {MOST_SUMS}, of the same members",
-            "opened": OPENED,
+            "sums": f"at most {MOST_SUMS}; members are {SAME_MEMBERS}",
+            "opened": "; ".join(OPENED),
         },
     )
