@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from textwrap import wrap
 from typing import Any
 
 from node.init.guess import LEAST_ROWS
@@ -140,9 +141,8 @@ def _task(proposal: Proposal) -> Iterator[str]:
 def _model(proposal: Proposal) -> Iterator[str]:
     model = proposal.model
     if proposal.is_exact:
-        yield f"# Exact sums over all members make the model. Members are {SAME_MEMBERS}."
-        yield f"# What it opens: {OPENED[0]};"
-        yield f"# {OPENED[1]}."
+        told = f"Exact sums over all members make it: {OPENED}. Members are {SAME_MEMBERS}."
+        yield from wrap(told, _COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
     yield "[model]"
     yield f"class = {toml(model.cls)}    # {model.why}; any torch.nn.Module as 'package.module:Class'"
     if not model.follows:

@@ -167,7 +167,7 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int, warnings: It
     size = f"one curve a column, at most {model.size} values" if model.follows else f"{model.size} parameters"
     return [
         f"model: {model.cls}, {size} ({model.why}); privacy: {budget}",
-        *([f"opened: {'; '.join(OPENED)}", f"members: {SAME_MEMBERS}"] if proposal.is_exact else []),
+        *([f"opened: {OPENED}", f"members: {SAME_MEMBERS}"] if proposal.is_exact else []),
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
         *([_LOUD] if loud else []),
         *warnings,

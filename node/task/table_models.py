@@ -25,10 +25,10 @@ OF_LOCAL_TRAINING = (
 )
 """Keys of [train] that have no effect where exact sums make the model."""
 OPENED = (
-    "each member's computer sees exact totals of every pair of columns",
-    "all the others together can compute yours",
+    "each member's computer sees exact totals of every pair of columns; all the others together can compute "
+    "yours"
 )
-"""What exact sums open, for everybody who is about to take part: clauses of one sentence."""
+"""What exact sums open, for everybody who is about to take part."""
 SAME_MEMBERS = "the same in all sums; the run ends with a member that is gone for good"
 """Who takes part in exact sums."""
 _CELLS_IN_ALL = 1000

@@ -241,7 +241,7 @@ def _curves(
         sums=MOST_SUMS,
         job=job,
         words={
-            "sums": f"at most {MOST_SUMS}; members are {SAME_MEMBERS}",
-            "opened": "; ".join(OPENED),
+            "sums": f"at most {MOST_SUMS}. Members are {SAME_MEMBERS}",
+            "opened": OPENED,
         },
     )

@@ -144,8 +144,8 @@ def test_a_table_gets_an_additive_model_where_sums_of_all_can_make_it(data, made
     is_exact = model == "Additive" and "none" in argv
     assert (set(table["train"]) == {"metrics"}) == is_exact
     assert ("args" in table["model"]) == (model != "Additive")
-    for where in (text, "\n".join(lines)):
-        assert (OPENED[0] in where and OPENED[1] in where and SAME_MEMBERS in where) == is_exact
+    for where in (text.replace("\n# ", " "), "\n".join(lines)):
+        assert (OPENED in where and SAME_MEMBERS in where) == is_exact
     loaded(data)
 
 
