@@ -15,7 +15,7 @@ from node.task.data_schema import ArraySchema, ClassTarget, TableSchema
 from node.task.load import read_task
 from node.task.sections import Task
 from node.task.shared_noise_keys import DISTRIBUTED
-from node.task.table_models import ADDITIVE, OPENED, SAME_MEMBERS, TREES, is_exact
+from node.task.table_models import ADDITIVE, SAME_MEMBERS, TREES, is_exact, opened
 
 _MODELS = {
     ADDITIVE: "additive: a curve for each column, which can be read",
@@ -111,8 +111,8 @@ def _length(task: Task) -> list[dict[str, str]]:
     if not is_exact(task):
         return [{"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]
     return [
-        {"term": "Opened", "text": f"{OPENED[0].upper()}{OPENED[1:]}"},
-        {"term": "Members", "text": f"{SAME_MEMBERS[0].upper()}{SAME_MEMBERS[1:]}"},
+        {"term": "Opened", "text": opened(task)},
+        {"term": "Members", "text": SAME_MEMBERS},
     ]
 
 

@@ -24,24 +24,34 @@ OF_LOCAL_TRAINING = (
     *("grad_clip", "proximal", "local", "optimizer_args", "schedule", "schedule_args"),
 )
 """Keys of [train] that have no effect where exact sums make the model."""
-OPENED = (
-    "each member's computer sees exact totals of every pair of columns; all the others together can compute "
-    "yours"
-)
-"""What exact sums open, for everybody who is about to take part."""
 SAME_MEMBERS = "the same in all sums; the run ends with a member that is gone for good"
 """Who takes part in exact sums."""
+CELLS_OF_TREES = 63
 _CELLS_IN_ALL = 1000
+_MOST_TREES, _DEPTH, _RATE = 100, 4, 0.1
 _OF_UPDATES = ("ldp", "aldp")
 
 
 def is_exact(task: Task) -> bool:
     """Returns whether sums without noise, of the same members, make the task's model."""
-    return task.model.cls == ADDITIVE and task.privacy.mechanism == "none"
+    return task.model.cls in (ADDITIVE, TREES) and task.privacy.mechanism == "none"
+
+
+def opened(task: Task) -> str:
+    """Returns what the exact sums of a task open, for everybody who is about to take part."""
+    pairs, groups = "every pair of columns", "every group of rows that a tree parts, some of them small"
+    of_what = (
+        groups
+        if task.model.cls == TREES
+        else f"{pairs}, and of {groups}"
+        if task.model.args.get("trees")
+        else pairs
+    )
+    return f"each member's computer sees exact totals of {of_what}; all the others together can compute yours"
 
 
 def most_cells(columns: int) -> int:
-    """Returns how many cells a column of numbers may have in a table of so many columns."""
+    """Returns how many cells a column of numbers may have in an additive model of so many columns."""
     return min(LEVELS[0], max(LEVELS[-1], _CELLS_IN_ALL // columns))
 
 
@@ -61,6 +71,16 @@ def fitted_arguments(args: Mapping[str, Any], schema: TableSchema) -> dict[str, 
     return {**kept, **found, "cells": min(args["cells"], most_cells(len(schema.columns)))}
 
 
+def tree_arguments(task: Task) -> dict[str, object]:
+    """Returns the model.args of trees that a task need not say: those of `Trees`, or after curves."""
+    after_curves: dict[str, object] = {"trees": _MOST_TREES, "depth": _DEPTH} if is_exact(task) else {}
+    return (
+        after_curves
+        if task.model.cls == ADDITIVE
+        else {"cells": CELLS_OF_TREES, **after_curves, "rate": _RATE}
+    )
+
+
 def kind_of(column: Column) -> str:
     """Returns the kind of a column as the additive model names it."""
     match column:
@@ -78,8 +98,13 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
     have, and for keys without an effect.
     """
     schema, model, train = task.data.schema, task.model, task.train
-    if model.cls != ADDITIVE:
+    if model.cls not in (ADDITIVE, TREES):
         return task
+    if model.cls == TREES and not is_exact(task):
+        raise ConfigError(
+            f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = {TREES!r}: "
+            f"trees lose by noise what {ADDITIVE} keeps; take that, or privacy.mechanism = 'none'"
+        )
     if task.privacy.mechanism in _OF_UPDATES:
         raise ConfigError(
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = "
@@ -92,7 +117,7 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
     has_two = isinstance(schema.target, ClassTarget) and len(schema.target.values) == 2
     return replace(
         task,
-        model=replace(model, args=model_arguments(schema) | dict(model.args)),
+        model=replace(model, args=model_arguments(schema) | tree_arguments(task) | dict(model.args)),
         train=replace(train, loss="bce") if has_two and train.loss == "auto" else train,
     )
 
@@ -103,5 +128,5 @@ def _check_training(task: Task, table: object) -> None:
         if name in given:
             raise ConfigError(
                 f"train.{name} = {shown(getattr(task.train, name))} has no effect with model.class = "
-                f"{ADDITIVE!r} without privacy, which exact sums make; leave it out"
+                f"{task.model.cls!r} without privacy, which exact sums make; leave it out"
             )

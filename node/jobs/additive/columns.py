@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from node.jobs.additive.cells import ROWS_A_COEFFICIENT
 from node.jobs.additive.state import Plan
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import (
@@ -11,20 +12,19 @@ from node.task.data_schema import (
     TableSchema,
     Target,
 )
-from node.task.sections import Task, TrainSection
-from node.task.table_models import ADDITIVE, LEVELS, kind_of, model_arguments, most_cells
+from node.task.sections import Task
+from node.task.table_models import CELLS_OF_TREES, LEVELS, TREES, kind_of, model_arguments, most_cells
 from node.training.figures.calibration import class_weights
 
 
 def plan_of(task: Task) -> Plan:
-    """Returns what all members of a task know. Raises ConfigError if it is no task of an additive model."""
-    schema = task.data.schema
+    """Returns what all members of a task know. Raises ConfigError if it is none of a model of tables."""
+    schema, model = task.data.schema, task.model
     if not isinstance(schema, TableSchema):
-        raise ConfigError(f"model.class = {ADDITIVE!r} is refused: it needs a table with a data.schema")
-    wanted = model_arguments(schema)
-    most = most_cells(len(schema.columns))
-    for name, value in wanted.items():
-        found = task.model.args.get(name)
+        raise ConfigError(f"model.class = {model.cls!r} is refused: it needs a table with a data.schema")
+    most = CELLS_OF_TREES if model.cls == TREES else most_cells(len(schema.columns))
+    for name, value in model_arguments(schema).items():
+        found = model.args.get(name)
         fits = (
             type(found) is int and LEVELS[-1] <= found <= most if name == "cells" else _plain(found) == value
         )
@@ -34,9 +34,12 @@ def plan_of(task: Task) -> Plan:
                 f"model.args.{name} = {shown(found)} does not suit the data.schema of this table; "
                 f"allowed: {allowed}"
             )
-    columns = tuple((kind_of(column), column.width) for column in schema.columns)
     return Plan(
-        columns, task.model.args["cells"], encoded_ranges(schema), _weights(task.train, schema.target)
+        tuple((kind_of(column), column.width) for column in schema.columns),
+        model.args["cells"],
+        encoded_ranges(schema),
+        _weights(task, schema.target),
+        rows_a_value=0 if model.cls == TREES else ROWS_A_COEFFICIENT,
     )
 
 
@@ -53,13 +56,14 @@ def _encoded(column: NumberColumn, end: float | None, farthest: float) -> float:
     return farthest if end is None else min(FARTHEST, max(-FARTHEST, (end - column.mean) / column.std))
 
 
-def _weights(section: TrainSection, target: Target) -> tuple[float, ...]:
+def _weights(task: Task, target: Target) -> tuple[float, ...]:
     """Returns the weight of each class's rows; () for numbers. Raises ConfigError for another loss."""
+    section, model = task.train, task.model.cls
     if isinstance(target, NumberTarget):
         if section.loss in ("auto", "mse"):
             return ()
         raise ConfigError(
-            f"train.loss = {shown(section.loss)} is refused with {ADDITIVE}, which fits numbers by least "
+            f"train.loss = {shown(section.loss)} is refused with {model}, which fits numbers by least "
             "squares; allowed: 'auto' or 'mse'"
         )
     classes = len(target.values)
@@ -69,7 +73,7 @@ def _weights(section: TrainSection, target: Target) -> tuple[float, ...]:
             "'bce', with loss_args.pos_weight or none" if classes == 2 else "'auto', or one with weights"
         )
         raise ConfigError(
-            f"train.loss = {shown(section.loss)} is refused with {ADDITIVE} for {classes} classes; "
+            f"train.loss = {shown(section.loss)} is refused with {model} for {classes} classes; "
             f"allowed: {allowed}"
         )
     return tuple(weights[:classes])

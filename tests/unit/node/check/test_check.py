@@ -115,8 +115,7 @@ def test_what_exact_sums_open_is_told(task, finds):
         "opened",
         0,
         "warning",
-        "each member's computer sees exact totals of every pair of columns; all the others together can "
-        "compute yours. Members are the same in all sums; the run ends with a member that is gone for good",
+        "each member's computer sees exact totals of every pair of columns, and",
         task(model={"class": "node.models:Additive"}),
     )
     assert found["task"][1] == "task: ward, exact sums of the same members"
@@ -166,7 +165,9 @@ def test_more_names_than_nodes_tell_each_other(task, finds, tmp_path, monkeypatc
         "from torch import nn\n"
         "class Deep(nn.Sequential):\n"
         "    def __init__(self):\n"
-        "        super().__init__(*(nn.Linear(7, 7) for _ in range(600)), nn.Linear(7, 2))\n"
+        "        super().__init__()\n"
+        "        for number in range(12):\n"
+        "            self.add_module(f'{number:01000}', nn.Linear(7, 2 if number == 11 else 7))\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     words = "which nodes tell each other; allowed: at most 16384; choose fewer columns"
