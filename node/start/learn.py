@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from node.invitation.key import key_file, own_key
-from node.options import NodeOptions, parse_arguments
+from node.options import FIRST_WAIT, NodeOptions, parse_arguments
+from node.storage.folder_lock import runs_aside
 from node.storage.owners_files import read_limited
 from node.storage.swarm_file import AGREED, SWARM, TASK, Own, Swarm, read_swarm
 from node.system.errors import ConfigError, one_line
@@ -44,9 +45,11 @@ def swarm_options(folder: Path, more: Sequence[str] = (), task: str = TASK) -> N
             f"the key in {one_line(str(key_file(folder)))} is not on the list in {SWARM}: join again"
         )
     _check_task(folder, swarm)
+    is_without_some = "--again" in more or runs_aside(folder)
     options = parse_arguments(
         [
             *arguments(folder / task, swarm.own, swarm.learned_with),
+            *(("--wait", FIRST_WAIT) if is_without_some else ()),
             *more,
             "--out",
             str(folder),

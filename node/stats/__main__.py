@@ -32,9 +32,9 @@ another's. TASK is a FILE.toml with public ranges and a section [statistics], th
   survival = [{ time = "days", event = "died", by = "arm", grid = 1, cox = ["age", "sex"] }]
 
 family: binomial, gaussian or poisson. grid: the step of the times, in their unit. Without privacy all sums
-have the members of the first one: if one is gone for good, the statistics stop; another --out begins anew
-without it, and who then has both totals can subtract them. With privacy, table one alone is computed, with
-noise that statistics.share of the budget pays for. Counts below 5 are not printed.
+have the members of the first one: if one is gone for good, the statistics stop, and --again begins others
+with the rest, after it has said what both totals tell together. With privacy, table one alone is computed,
+with noise that statistics.share of the budget pays for. Counts below 5 are not printed.
 
   --write FILE.html  the report; FILE.json and FILE-table1.csv are written beside it. Default:
                      TASK-statistics.html beside TASK
