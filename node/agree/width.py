@@ -29,7 +29,7 @@ _BY_CLASS = ("prior", "weight")
 def fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | None:
     """Returns the model's arguments for rows of another width; None if they are not known."""
     (old, *rest), (new, *_) = before.shape, after.shape
-    if old == new:
+    if old == new or not task.learns:
         return task.model.args
     name = _INPUTS.get(task.model.cls)
     value = task.model.args.get(name) if name else None
@@ -94,6 +94,8 @@ def check_narrowing(task: Task) -> None:
 
 def _more_outputs(task: Task, before: int, after: int) -> Mapping[str, Any] | None:
     """Returns the model's arguments for another number of classes; None if they are not known."""
+    if not task.learns:
+        return task.model.args
     name = _OUTPUTS.get(task.model.cls)
     value = task.model.args.get(name) if name else None
     match value:

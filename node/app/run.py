@@ -83,7 +83,7 @@ from node.storage.spend_file import SpendFile
 from node.storage.state import Owner, State
 from node.system.addresses import is_loopback
 from node.system.clock import SteadyClock
-from node.system.errors import ConfigError, counted
+from node.system.errors import ConfigError, counted, shown
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.data_schema import TableSchema
@@ -236,6 +236,11 @@ def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer
 
 def prepare(options: NodeOptions, system: System = SYSTEM) -> Prepared:
     """Reads and checks data, model, allow-list and host names. Raises ConfigError for any fault."""
+    if not options.task.learns:
+        raise ConfigError(
+            f"task {shown(options.task.task.name)} has no [model], so there is nothing to learn; murmuration "
+            "stats computes its [statistics]"
+        )
     check_others(options)
     split = kept_split(options)
     dataset = load_dataset(options.task, options.data, options.shard, split)

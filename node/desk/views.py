@@ -23,6 +23,7 @@ _MODELS = {
     "node.models:Scattering": "a linear model on scattering features, which are not trained",
 }
 _FEW = 5
+_STATISTICS_ALONE = "nothing: table one, models and curves of its [statistics] are those of all members"
 
 
 def swarm_view(name: str, view: NodeView) -> dict[str, object]:
@@ -93,14 +94,20 @@ def task_view(name: str, text: str) -> dict[str, object]:
         "file": name,
         "name": task.task.name,
         "sentences": [
-            {"term": "Learns", "text": _learns(task)},
-            {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
-            {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"},
+            *(_lessons(task) if task.learns else [{"term": "Learns", "text": _STATISTICS_ALONE}]),
             {"term": "Privacy", "text": _privacy(task)},
         ],
         "marked": sum(line.marked for line in lines),
         "lines": [asdict(line) for line in lines],
     }
+
+
+def _lessons(task: Task) -> list[dict[str, object]]:
+    return [
+        {"term": "Learns", "text": _learns(task)},
+        {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
+        {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"},
+    ]
 
 
 def _learns(task: Task) -> str:
@@ -122,6 +129,8 @@ def _learns(task: Task) -> str:
 
 def _privacy(task: Task) -> str:
     section, unit = task.privacy, task.unit
+    if section.mechanism == "none" and not task.learns:
+        return "none: the program of each member sees exact totals; all the others can compute yours"
     if section.mechanism == "none":
         return "none: sums hide single updates, but nothing bounds what the model remembers of a row"
     bounds = f"{section.mechanism}: epsilon {section.epsilon:g} bounds what anybody can tell about any one"
