@@ -22,6 +22,7 @@ from mechanisms.units import ONE_RECORD
 from node.app.again import begin_again
 from node.app.jobs import JobEnd, job_parameters, own_file, prepare_job, run_job, write_result
 from node.app.run import About, Prepared
+from node.app.start_checks import key_path
 from node.cli.asking import affirmed
 from node.cli.sigint import INTERRUPTED
 from node.jobs.cohort import Cohort
@@ -38,6 +39,7 @@ from node.stats.plan import Plan, check_rows, plan
 from node.stats.report import as_json, html
 from node.stats.results import Results, results
 from node.stats.rows import columns_of, read_rows
+from node.stats.rows_before import CountedRows
 from node.stats.tables import as_csv, table_one_text
 from node.storage.vector_files import Floats
 from node.system.errors import ConfigError, UserError, shown
@@ -67,6 +69,8 @@ class Work:
     sums: int
     notes: Mapping[str, str]
     """Lines for the owner, by what they are about."""
+    opened: Callable[[], None] = lambda: None
+    """Notes that totals of these rows were opened."""
 
 
 def work_of(task: Task, asked: Plan, table: Table, system: System) -> Work:
@@ -129,7 +133,7 @@ def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[P
     asked = plan(task.statistics, columns)
     table = read_rows(path, task.data.own_schema) if task.data.own_schema is not None else {}
     check_rows(asked, table, f"data {shown(str(path))}")
-    work = work_of(task, asked, table, system)
+    work = _remembered(work_of(task, asked, table, system), options, table, system)
     plain = replace(task.aggregation.without_slots, shares="seed", loss_gate=None, dropouts=0)
     prepared = prepare_job(
         replace(options, task=replace(task, aggregation=plain)),
@@ -149,6 +153,18 @@ def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[P
         system=system,
     )
     return prepared, work
+
+
+def _remembered(work: Work, options: NodeOptions, table: Table, system: System) -> Work:
+    """Returns the work with a warning if it was done before on nearly the same rows, and that it is noted."""
+    key_file = key_path(options)
+    if key_file is None or options.task.privacy.mechanism != "none":
+        return work
+    before = CountedRows.beside(key_file, system)
+    sketch = before.sketch(table)
+    warning = before.warning(sketch, options.task.statistics.least_rows)
+    notes = {**work.notes, **({"rows": warning} if warning else {})}
+    return replace(work, notes=notes, opened=partial(before.keep, sketch, system))
 
 
 def _columns_of(task: Task) -> dict[str, Column]:
@@ -182,6 +198,8 @@ def stats(options: NodeOptions, written: Path) -> int:
     begin_again(options, affirmed)
     prepared, work = prepare_statistics(options)
     end = run_job(prepared, partial(event_lines, tries=prepared.plan.tries))
+    if end.base.generation:
+        work.opened()
     return conclude(options, work, end, written)
 
 

@@ -56,6 +56,16 @@ def test_without_privacy_all_that_is_asked_is_one_job_of_the_same_members():
     assert "the program of each member sees them" in prepared.about.notes["privacy"]
 
 
+def test_nearly_the_same_rows_are_warned_of_once_their_totals_were_opened(tmp_path):
+    fewer = tmp_path / "fewer.csv"
+    fewer.write_text("".join((FOLDER / "rows.csv").read_text().splitlines(keepends=True)[:-2]))
+    given = [*PEERS, "--task", "trial.toml", "--key", str(tmp_path / "node.key"), "--data"]
+    for opened, data, is_said in ((0, "", False), (1, "", False), (0, fewer, True), (0, "", False)):
+        _, work = prepare_statistics(parse_arguments([*given, str(data or FOLDER / "rows.csv")]))
+        assert ("all but about 2 rows of these" in work.notes.get("rows", "")) == is_said
+        work.opened() if opened else None
+
+
 def test_with_privacy_the_share_of_the_budget_pays_for_one_release():
     prepared, work = prepare_statistics(options(*PRIVATE))
     assert isinstance(work.job, PrivateStatistics)
