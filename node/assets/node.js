@@ -1,6 +1,7 @@
 // What a node shows its owner.
 
 import { Chart, ROUNDS, stepsOf, summary } from "./charts.js";
+import { CurvesPart } from "./curves.js";
 import { byId, children, element, remarks, rows, say, terms } from "./elements.js";
 import { explain } from "./glossary.js";
 import { aloneTile, OwnRows } from "./own.js";
@@ -41,6 +42,7 @@ export class NodePage {
     this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(valueOf)], { mark: (value, step) => this.metric.axis(value, step), format: (value) => this.metric.text(value), range: (plot, low, high) => rangeOf(this.metric, low, high) });
     this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], { mark: (value, step) => fixed(value, decimals(step)), format: short });
     this.own = new OwnRows(() => this.#own(this.view));
+    this.curves = new CurvesPart();
     this.table = new RoundsTable();
     this.download = new Download(byId("model-download"), byId("model-why"));
   }
@@ -49,6 +51,7 @@ export class NodePage {
     if (this.drawn !== view.history) this.#history(view);
     this.view = view;
     this.#own(view);
+    this.curves.show(view.curves);
     this.#privacy(view);
     this.#peers(view);
     this.#traffic(view);

@@ -27,6 +27,7 @@ class AdditiveTrainer(Trainer):
         super().__init__(model, task.train, dataset, seed, PlainSteps)
         self._curves = AdditiveJob(plan_of(task), dataset.train_x, dataset.train_y.numpy())
         self.job = Cohort(self._curves)
+        self.count_sums = self._curves.count_sums
 
     def vector(self) -> Vector:
         """Returns base 0."""

@@ -84,6 +84,8 @@ class Learning(Generic[L_co]):
     """The start-up lines about it."""
     sums: int | None = None
     """The most sums of a job that says so itself; None: the task does."""
+    purposes: tuple[tuple[str, int], ...] = ()
+    """What the sums of a job are for, each in a word with their number; (): all are alike."""
     job: Job | None = None
     """What the sums are for, if each is for one base, in whole numbers; None: they are of updates."""
 
@@ -229,7 +231,7 @@ def _curves(
             "without privacy: its sums have no counts of test rows; allowed: 'none'"
         )
     trainer = AdditiveTrainer(task, model, dataset, seed)
-    job = trainer.job
+    job, counts = trainer.job, trainer.count_sums
     return Learning(
         trainer=trainer,
         mechanism=mechanism,
@@ -238,6 +240,7 @@ def _curves(
         offered=max(job.words(generation) for generation in range(MOST_SUMS)),
         bound=None,
         sums=MOST_SUMS,
+        purposes=(("cells", counts), ("curves", MOST_SUMS - counts)),
         job=job,
         words={
             "sums": f"at most {MOST_SUMS}, of the same members",

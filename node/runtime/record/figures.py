@@ -208,6 +208,12 @@ class Record:
         kept=True,
     )
 
+    purpose: str | None = told(
+        "With a job, what its sum was for: `cells` or `curves`; null where all sums are alike.",
+        None,
+        log=Logged(26, always=False),
+    )
+
     @property
     def headline(self) -> Headline:
         """The headline as a value."""

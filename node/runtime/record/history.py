@@ -173,6 +173,7 @@ class RoundHistory:
             flaws=evaluation.flaws,
             rolled_back=self._refused.losses if self._refused else None,
             epsilon_alone=spent_alone(self._mechanism, ledger),
+            purpose=self._plan.purpose(max(0, base.generation - (ending.alone == 0))) or None,
             names={digits: name for digits in ending.missing if (name := self._plan.nicknames.of(digits))},
         )
         self._written, self._written_own = record.round, record.own  # one that fails half-way is not retried

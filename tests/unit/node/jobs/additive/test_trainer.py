@@ -15,7 +15,6 @@ from node.system.errors import UserError
 from node.task.data_schema import TableSchema
 from node.task.load import read_task
 from node.training.build import build_model
-from node.training.figures.curves import curves
 
 SCHEMA = {
     "kind": "table",
@@ -77,9 +76,8 @@ def test_a_base_is_a_model_at_any_time(subject):
     again.load_state_dict({name: torch.from_numpy(part) for name, part in trainer.tensors(base).items()})
     row = torch.tensor([[1.0, 0.0, 1.0]])
     assert torch.equal(again(row), trainer.module(base)(row))
-    age = curves(again, task.data.schema)[0]
-    assert age.column == "age"
-    assert age.cells[0].value < -2 < 2 < age.cells[-2].value
+    age = trainer.curves(base, task).columns[0]
+    assert age.values[0][0] < -2 < 2 < age.values[0][-2]
 
 
 def test_it_does_not_learn_alone(subject):
