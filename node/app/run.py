@@ -647,7 +647,7 @@ async def _live(
             page.tell_end()
             await peer.transport.leave()
         summary = await peer.summarise()
-        watched.observers.handle(Finished(summary, peer.own.figures))
+        watched.observers.handle(Finished(summary, peer.own.figures, prepared.plan.cohort))
         if linger_s and peer.end.is_over:
             watched.observers.handle(Lingering(linger_s))
             await kept.write()

@@ -11,8 +11,9 @@ const PLOT = { left: 52, right: WIDTH - 10, top: 8, bottom: 140 };
 const BARS = 22; // the height of the highest bar of rows
 const MISSING = 50; // the width that the point of missing values has
 const LINE = 22; // between two points of categories
-const LABELS = 118;
+const LABELS = 116;
 const DAY_MS = 86400000;
+const YEARS = 1000; // days: so long a time is marked by months
 
 const SCALES = {
   odds: {
@@ -172,8 +173,8 @@ const range = ({ low, high }, least) => {
 };
 
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
-const place = (kind, value) => {
-  if (kind === "date") return new Date(value * DAY_MS).toISOString().slice(0, 10);
+const place = (kind, value, isLong) => {
+  if (kind === "date") return new Date(value * DAY_MS).toISOString().slice(0, isLong ? 7 : 10);
   if (kind === "time") return `${String(Math.floor(value)).padStart(2, "0")}:${String(Math.round((value % 1) * 60)).padStart(2, "0")}`;
   return Math.abs(value) >= 10000 ? COMPACT.format(value) : figure(value);
 };
@@ -208,7 +209,7 @@ const line = (curve, scale, least) => {
     shape("path", "line", { d: steps.join("") }),
     ...(most ? cells.map((cell) => bar(...ends(cell), cell.share)) : []),
     shape("path", "axis", { d: `M${PLOT.left},${bottom}H${right}` }),
-    ...xMarks(curve.kind, first, last).map((value) => shape("text", "mark middle", { x: Math.min(x(value), right - 8), y: bottom + 15 }, place(curve.kind, value))),
+    ...xMarks(curve.kind, first, last).map((value) => shape("text", "mark middle", { x: Math.min(x(value), right - 8), y: bottom + 15 }, place(curve.kind, value, last - first > YEARS))),
   ];
   if (missing) {
     const middle = PLOT.right - MISSING / 2 + 4;
@@ -221,7 +222,7 @@ const line = (curve, scale, least) => {
   return picture(curve, scale, bottom + 22, shapes);
 };
 
-const xMarks = (kind, first, last) => (kind === "date" ? [0.12, 0.5, 0.88].map((share) => first + share * (last - first)) : even(first, last, 4));
+const xMarks = (kind, first, last) => (kind === "date" ? [0.14, 0.5, 0.86].map((share) => first + share * (last - first)) : even(first, last, 4));
 
 // A point with its interval, which lies on one axis from `from` to `to`.
 const point = (x, y, from, to, isFlat) => [
@@ -229,7 +230,7 @@ const point = (x, y, from, to, isFlat) => [
   shape("circle", "point", { cx: x, cy: y, r: 4 }),
 ];
 
-const short = (label) => (label.length > 17 ? `${label.slice(0, 16)}…` : label);
+const short = (label) => (label.length > 16 ? `${label.slice(0, 14)}…` : label);
 
 const dots = (curve, scale, least) => {
   const chosen = [...curve.points].sort((one, other) => Math.abs(other.value) - Math.abs(one.value)).slice(0, MOST_POINTS);

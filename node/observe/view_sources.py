@@ -63,8 +63,10 @@ class NodeViewSource:
         self._privacy: Mapping[str, object] | None = None
         self._counted_at: float | None = None
         self._model_bytes: int | None = None
+        self._waiting_since: float | None = None
         self._make_curves = curves
         self._curves: Curves | None = None
+        self._curves_of: bytes | None = None
         self.ended = False
 
     def now(self) -> float:
@@ -81,7 +83,9 @@ class NodeViewSource:
     def _read(self) -> None:
         self._rounds.read()
         self._model_bytes = size_of(self._inspector.out / MODEL)
-        self._curves = self._make_curves()
+        digest = self._inspector.state.base.digest
+        if digest != self._curves_of:
+            self._curves_of, self._curves = digest, self._make_curves()
 
     async def _count(self) -> None:
         """Computes what is spent, at most once in COUNTED_S: with steps the ledger changes more often."""
@@ -128,8 +132,14 @@ class NodeViewSource:
             curves=self._curves,
             exact=parts.plan.cohort,
             over=parts.node.is_over,
-            purpose=parts.plan.purpose(parts.state.base.generation),
+            purpose=parts.plan.purpose(parts.state.base.generation) if parts.plan.purposes else "",
+            waiting_since=self._since(bool(parts.waiting)),
         )
+
+    def _since(self, waits: bool) -> float | None:
+        """Returns since when the node waits for somebody, as its view was first made then."""
+        self._waiting_since = (self._waiting_since or self.now()) if waits and not self.ended else None
+        return self._waiting_since
 
     def _presences(self) -> Mapping[Key, Presence]:
         at = self._inspector.shell.clock.at

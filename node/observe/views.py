@@ -82,6 +82,8 @@ class NodeView:
     ended: bool
     waiting: str = ""
     """Why no group forms that can make a strong model; empty if there is no obstacle."""
+    waiting_since: float | None = None
+    """Since when it has waited; None if there is no obstacle."""
     electors_missing: int = 0
     """How many more electors such a group needs at least."""
     report_every: int | None = None

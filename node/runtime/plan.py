@@ -48,10 +48,10 @@ class Plan:
         return self.round_after(base.generation)
 
     def purpose(self, generation: int) -> str:
-        """Returns what the sum is for that follows a base of this generation; "" if all are alike."""
+        """Returns what the sum is for that follows a base of this generation; "sum" if all are alike."""
         ends = accumulate(sums for _, sums in self.purposes)
         words = (word for (word, _), end in zip(self.purposes, ends, strict=True) if generation < end)
-        return next(words, self.purposes[-1][0] if self.purposes else "")
+        return next(words, self.purposes[-1][0] if self.purposes else "sum")
 
     def round_after(self, sums: int) -> int:
         """Returns the last round that ended after so many sums; of a node that claims too many, the last."""

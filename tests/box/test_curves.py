@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from node.app.run import Prepared, prepared_on
 from node.data.dataset import Dataset
 from node.jobs.additive.columns import MODEL
 from node.jobs.additive.job import MOST_SUMS
+from node.observe.run_folder import RunFolder
 from node.options import NodeOptions
 from node.system.system import System
 from node.task.load import read_task
@@ -64,4 +66,12 @@ def test_one_dies_in_a_sum_and_all_have_the_same_curves(make_box) -> None:
     assert models[0]["head.weight"].any()
     assert models[0]["rows"][:8].sum() == 3 * 120
     assert {*participants(box, 0)} <= {0, 3}
-    assert 5 < box.nodes[0].summary["generation"] <= MOST_SUMS
+    last = box.nodes[0].summary["generation"]
+    assert 5 < last <= MOST_SUMS
+    history = [json.loads(line) for line in (box.nodes[0].folder / "history.jsonl").read_text().splitlines()]
+    assert [one["purpose"] for one in history] == ["cells"] * 4 + ["curves"] * (last - 4)
+    view = RunFolder(box.nodes[0].folder).read()
+    assert (view.exact, view.over, view.round, view.rounds) == (True, True, last, MOST_SUMS)
+    assert [curve.column for curve in view.curves.columns] == ["age", "smokes"]
+    assert {cell.share for cell in view.curves.columns[1].cells} == {0.46, 0.54}
+    assert view.curves.columns[0].bands

@@ -209,7 +209,8 @@ class Record:
     )
 
     purpose: str | None = told(
-        "With a job, what its sum was for: `cells` or `curves`; null where all sums are alike.",
+        "In a job whose sums all have the same members, what this sum was for, such as `cells` or `curves`; "
+        "null in other runs. The round is then one sum.",
         None,
         log=Logged(26, always=False),
     )
