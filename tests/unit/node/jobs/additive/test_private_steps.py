@@ -122,7 +122,7 @@ def test_persons_count_once_in_cells():
     for persons in (None, of):
         subject, mechanism = trainer(task, 0, rows(0, persons))
         words = subject.contribution(subject.vector(), 0).words.view(np.int32)
-        sums.append(words.sum() * subject._cells._grid.unit)
+        sums.append(words.sum() * subject._cells.grid.unit)
         assert "person" in mechanism.planned_cells[0].terms.unit.what
     assert sums[1] == pytest.approx(sums[0] / 2, rel=0.05)
 
