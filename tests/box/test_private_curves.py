@@ -1,11 +1,10 @@
-"""Nodes that learn an additive model: one dies in a sum, or comes late, and all have the same curves."""
+"""Nodes that learn an additive model with privacy: one dies in a sum, or comes late, and all end alike."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,12 +14,10 @@ from numpy.typing import NDArray
 from mechanisms.accounting.terms import CELLS
 from node.app.run import Prepared, prepared_on
 from node.data.dataset import Dataset
-from node.jobs.additive.columns import MODEL
-from node.jobs.additive.job import MOST_SUMS
 from node.options import NodeOptions
 from node.system.system import System
 from node.task.load import read_task
-from node.task.sections import Task
+from node.task.sections import ADDITIVE
 from node.training.model_file import read_tensors
 from protocol.wire.messages import Sum
 from tests.box.box import Box, BoxNode
@@ -40,18 +37,14 @@ KEYS = {
     "task": {"name": "ward"},
     "data": {"schema": SCHEMA},
     "model": {
-        "class": MODEL,
-        "args": {"columns": [["number", 1], ["boolean", 1]], "outputs": 1, "cells": 8},
+        "class": ADDITIVE,
+        "args": {"cells": 8},
     },
-    "train": {"loss": "bce"},
 }
 STEPS = {"expected_rows": 360, "expected_batch": 360.0, "steps": 6, "report_every": 2}
-EXACT, PRIVATE = (
-    read_task(KEYS | more)
-    for more in (
-        {},
-        {"train": {"loss": "bce", **STEPS}, "privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 90.0}},
-    )
+PRIVATE = read_task(
+    KEYS
+    | {"train": {"loss": "bce", **STEPS}, "privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 90.0}}
 )
 
 
@@ -63,9 +56,9 @@ def rows(site: int) -> Dataset:
     return Dataset(x[:120], y[:120], x[120:], y[120:], "validation", 2, "rows", ("no", "yes"))
 
 
-def prepare(options: NodeOptions, system: System, task: Task = EXACT) -> Prepared:
+def prepare(options: NodeOptions, system: System) -> Prepared:
     assert options.shard is not None
-    task = replace(task, aggregation=options.task.aggregation)
+    task = replace(PRIVATE, aggregation=options.task.aggregation)
     return prepared_on(replace(options, task=task), rows(options.shard[0]), system)
 
 
@@ -86,20 +79,9 @@ def names_of(node: BoxNode) -> list[str]:
     return beside
 
 
-def test_one_dies_in_a_sum_and_all_have_the_same_curves(make_box) -> None:
-    box = make_box(3, 1, usual=(), options=("--wait", "200"), prepare=prepare)
-    dies(box.nodes[-1], Moment(Sum, 1, 6), power=False)
-    box.nodes[-1].start()
-    to_one_model(box)
-    models = models_of(box)
-    assert models[0]["rows"][:8].sum() == 3 * 120
-    assert {*participants(box, 0)} <= {0, 3}
-    assert 5 < box.nodes[0].summary["generation"] <= MOST_SUMS
-
-
 @pytest.mark.parametrize("at", [Moment(Sum, 1, 1), Moment(Sum, 1, 2), Moment(Sum, 2, 3)])
-def test_with_noise_one_dies_in_a_sum_and_comes_back(make_box, at: Moment) -> None:
-    box = make_box(3, 3, usual=(), prepare=partial(prepare, task=PRIVATE))
+def test_one_dies_in_a_sum_and_comes_back(make_box, at: Moment) -> None:
+    box = make_box(3, 3, usual=(), prepare=prepare)
     dies(box.nodes[-1], at, power=True)
     box.nodes[-1].start()
     to_one_model(box)
@@ -113,8 +95,8 @@ def test_with_noise_one_dies_in_a_sum_and_comes_back(make_box, at: Moment) -> No
     assert (models_of(box)[0]["body.edges"] < 2.0).sum() > 2
 
 
-def test_with_noise_a_late_member_has_the_cells_of_the_others(make_box) -> None:
-    box = make_box(4, 3, "aggregation.min_participants=3", usual=(), prepare=partial(prepare, task=PRIVATE))
+def test_a_late_member_has_the_cells_of_the_others(make_box) -> None:
+    box = make_box(4, 3, "aggregation.min_participants=3", usual=(), prepare=prepare)
     *others, late = box.nodes
     for node in others:
         node.start()
