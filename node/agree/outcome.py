@@ -37,8 +37,7 @@ from node.task.data_schema import (
     TableSchema,
 )
 from node.task.scaling import Range, from_zero, rounded_scale
-from node.task.sections import AgreementSection, Task
-from node.task.table_models import ADDITIVE
+from node.task.sections import ADDITIVE, AgreementSection, Task
 
 _Ranged = TypeVar("_Ranged", NumberColumn, NumberTarget)
 

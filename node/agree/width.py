@@ -9,8 +9,8 @@ from typing import Any
 
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import ClassTarget, Schema, TableSchema
-from node.task.sections import Task
-from node.task.table_models import ADDITIVE, fitted_arguments
+from node.task.sections import ADDITIVE, Task
+from node.task.table_models import fitted_arguments
 
 _INPUTS: Mapping[str, str] = MappingProxyType({"node.models:Linear": "inputs", "node.models:MLP": "sizes"})
 """Models whose first layer can adapt to the width of another schema's rows, and the argument that sets it."""
@@ -32,7 +32,7 @@ def fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | Non
     (old, *rest), (new, *_) = before.shape, after.shape
     if task.model.cls == ADDITIVE and isinstance(after, TableSchema):
         return fitted_arguments(task.model.args, after)
-    if old == new:
+    if old == new or not task.learns:
         return task.model.args
     name = _INPUTS.get(task.model.cls)
     value = task.model.args.get(name) if name else None
@@ -101,6 +101,8 @@ def check_narrowing(task: Task) -> None:
 
 def _more_outputs(task: Task, schema: Schema, before: int, after: int) -> Mapping[str, Any] | None:
     """Returns the model's arguments for `after` classes, as `schema` has; None if they are not known."""
+    if not task.learns:
+        return task.model.args
     if task.model.cls == ADDITIVE and isinstance(schema, TableSchema):
         return fitted_arguments(task.model.args, schema)
     name = _OUTPUTS.get(task.model.cls)

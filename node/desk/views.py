@@ -13,9 +13,9 @@ from node.storage.regular_files import check_regular
 from node.system.errors import ConfigError, counted, one_line, reason, shown
 from node.task.data_schema import ArraySchema, ClassTarget, TableSchema
 from node.task.load import read_task
-from node.task.sections import Task
+from node.task.sections import ADDITIVE, Task
 from node.task.shared_noise_keys import DISTRIBUTED
-from node.task.table_models import ADDITIVE, SAME_MEMBERS, TREES, is_exact, opened
+from node.task.table_models import SAME_MEMBERS, TREES, is_exact, opened
 
 _MODELS = {
     ADDITIVE: "additive: a curve for each column, which can be read",
@@ -26,6 +26,7 @@ _MODELS = {
     "node.models:Scattering": "a linear model on scattering features, which are not trained",
 }
 _FEW = 5
+_STATISTICS_ALONE = "nothing: table one, models and curves of its [statistics] are those of all members"
 
 
 def swarm_view(name: str, view: NodeView) -> dict[str, object]:
@@ -96,9 +97,7 @@ def task_view(name: str, text: str) -> dict[str, object]:
         "file": name,
         "name": task.task.name,
         "sentences": [
-            {"term": "Learns", "text": _learns(task)},
-            {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
-            *_length(task),
+            *(_lessons(task) if task.learns else [{"term": "Learns", "text": _STATISTICS_ALONE}]),
             {"term": "Privacy", "text": _privacy(task)},
         ],
         "marked": sum(line.marked for line in lines),
@@ -106,11 +105,16 @@ def task_view(name: str, text: str) -> dict[str, object]:
     }
 
 
-def _length(task: Task) -> list[dict[str, str]]:
-    """Returns how long a run is; of exact sums also what they open."""
+def _lessons(task: Task) -> list[dict[str, str]]:
+    """Returns what is learned, by which model and how long; of exact sums also what they open."""
+    what = [
+        {"term": "Learns", "text": _learns(task)},
+        {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
+    ]
     if not is_exact(task):
-        return [{"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]
+        return [*what, {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]
     return [
+        *what,
         {"term": "Opened", "text": opened(task)},
         {"term": "Members", "text": SAME_MEMBERS},
     ]
@@ -135,6 +139,8 @@ def _learns(task: Task) -> str:
 
 def _privacy(task: Task) -> str:
     section, unit = task.privacy, task.unit
+    if section.mechanism == "none" and not task.learns:
+        return "none: the program of each member sees exact totals; all the others can compute yours"
     if section.mechanism == "none":
         hidden = "each member's numbers" if is_exact(task) else "single updates"
         return f"none: sums hide {hidden}, but nothing bounds what the model remembers of a row"

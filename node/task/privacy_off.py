@@ -15,9 +15,9 @@ from typing import Any
 from node.system.errors import ConfigError, shown
 from node.task.plain_defaults import plain_defaults
 from node.task.rules import read_section
-from node.task.sections import DataSection, TrainSection
+from node.task.sections import ADDITIVE, DataSection, TrainSection
 from node.task.shared_noise_keys import DISTRIBUTED, SHARED_NOISE_KEYS
-from node.task.table_models import ADDITIVE, OF_LOCAL_TRAINING
+from node.task.table_models import OF_LOCAL_TRAINING
 
 Table = Mapping[str, Any]
 Path = tuple[str, ...]

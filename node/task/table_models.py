@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import BooleanColumn, ClassTarget, Column, NumberColumn, TableSchema
+from node.task.sections import ADDITIVE, Task
 
-if TYPE_CHECKING:
-    from node.task.sections import Task
-
-ADDITIVE, TREES = "node.models:Additive", "node.models:Trees"
+TREES = "node.models:Trees"
 LEVELS = (31, 24, 16, 12, 8, 6, 4)
 """How many cells a column of numbers may have at most; the first that suits all members is taken."""
 OF_LOCAL_TRAINING = (
