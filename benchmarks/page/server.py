@@ -12,7 +12,7 @@ from types import TracebackType
 
 from aiohttp import web
 
-from node.net.listening import BACKLOG, endpoint_of, listen
+from node.net.incoming.listening import BACKLOG, endpoint_of, listen
 from node.observe.access import Access
 from node.observe.journal import Remark
 from node.observe.page import Page
@@ -243,6 +243,7 @@ def job_view(ended: int = 7) -> NodeView:
             missing=(),
             epsilon=None,
             purpose="cells" if one.round <= COUNT_SUMS else "curves",
+            sum_number=one.round,
         )
         for one in view.history
     )

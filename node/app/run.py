@@ -33,9 +33,9 @@ from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Split
 from node.jobs.cohort import Cohort
-from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
+from node.net.incoming.listening import DEFAULT, endpoint_of, listen, listen_where_possible
+from node.net.incoming.routes import answers
 from node.net.relay.streams import Presence, RelayedStreams
-from node.net.routes import answers
 from node.net.tls import by_relay, make_tls, protection, url
 from node.net.traffic import Counts
 from node.observe.access import Access, access_of, kept_token
@@ -252,9 +252,12 @@ def prepared_on(
     learning = make_learning(task, designed.model, dataset, options.seed, mechanism, system)
     trainer, steps = learning.trainer, task.step_plan
     exact = isinstance(learning.job, Cohort)
-    rounds = learning.sums or options.rounds or task.train.rounds
+    rounds = options.rounds or task.train.rounds
     sums = rounds if steps is None else last_step(steps, options.rounds)
-    report_every = 1 if exact else None if steps is None else steps.report_every
+    report_every = None if steps is None else steps.report_every
+    if learning.sums is not None:
+        sums, report_every = learning.sums, learning.round_sums
+        rounds = sums // report_every
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
