@@ -34,8 +34,20 @@ const factor = (value) => {
 };
 const written = (scale, value) => (scale.isFactor ? factor(Math.exp(value)) : signed(value));
 
+const CONTENT = `
+<div class="row"><h2 id="curves-title">What each column adds</h2><label>Class <select id="curves-output"></select></label></div>
+<p class="sentence" id="curves-sentence"></p>
+<div class="curves" id="curves-first"></div>
+<details id="curves-rest" hidden><summary></summary><div class="curves"></div></details>
+<details id="curves-values"><summary>All values as a table</summary>
+<div class="wide" role="region" aria-label="What each value of a column adds" tabindex="0"><table role="table" class="words"><caption class="unseen">What each value of a column adds</caption>
+<thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Column</th><th scope="col" role="columnheader">Values</th><th scope="col" role="columnheader">Adds</th><th scope="col" role="columnheader">Band</th><th scope="col" role="columnheader">Rows</th></tr></thead><tbody role="rowgroup" id="curves-table"></tbody></table></div></details>
+`;
+
 export class CurvesPart {
+  // Fills the section with the id "curves", which a node's page and the desk have.
   constructor() {
+    byId("curves").innerHTML = CONTENT;
     this.output = 0;
     byId("curves-output").addEventListener("change", ({ target }) => {
       this.output = target.selectedIndex;
