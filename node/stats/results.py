@@ -20,6 +20,7 @@ from node.stats.disclosure import (
     bins,
     cell,
     hidden,
+    hidden_means,
     last_place,
     part_of,
 )
@@ -238,9 +239,10 @@ def _number(
         extent = column.extent
         return Moments(rows, extent.middle + extent.half * mean, extent.half * spread**0.5)
 
-    all_moments = [moments(rows, mean, squares)]
     of_groups = zip(there.tolist(), means.tolist(), counted.squares[name].tolist(), strict=True)
-    all_moments += [moments(*each) for each in of_groups][:groups]
+    all_moments = [moments(rows, mean, squares), *[moments(*each) for each in of_groups][:groups]]
+    few = [rows < LEAST_CELL, *hidden_means(there, groups).tolist()]
+    compared = all_moments[1:] if not any(few) else []
     missing = np.append(counted.rows - there, (counted.rows - there).sum())
     places = [len(counted.places[name]) - 1, *range(groups)]
     shown = _shown(missing, marks[1], groups)
@@ -253,14 +255,15 @@ def _number(
         name=name,
         missing=shown,
         moments=tuple(
-            (one.mean, one.deviation) if one.rows >= LEAST_CELL else Hidden.FEW for one in all_moments
+            Hidden.FEW if one.rows < LEAST_CELL else Hidden.BESIDE if is_few else (one.mean, one.deviation)
+            for one, is_few in zip(all_moments, few, strict=True)
         ),
         quartiles=tuple(
             _quartiles(column, counted.places[name][place], one.rows)
             for place, one in zip(places, all_moments, strict=True)
         ),
-        test=compare_means(all_moments[1:]),
-        difference=difference_of_means(all_moments[1:]),
+        test=compare_means(compared),
+        difference=difference_of_means(compared),
         bars=tuple((column.low + a * step, column.low + b * step, count) for a, b, count in bars),
         outside=cell(outside, 0 < outside < LEAST_CELL),
     )
@@ -280,14 +283,16 @@ def _category(column: Category, table: Counts, marks: NDArray[np.bool_], groups:
     counts = tuple(_shown(row, hide, groups) for row, hide in zip(whole, marks[:-1], strict=True))
     known = whole[:-1].sum(axis=0)
     hide = marks[-2] | marks[-1]  # with it the missing ones could be computed
+    groups_of = np.s_[:-1, :groups]
+    compared = np.zeros_like(table[groups_of]) if marks[:-1][groups_of].any() else table[groups_of]
     return CategorySummary(
         name=column.name,
         levels=column.levels,
         counts=counts[:-1],
         known=_shown(known, hide, groups),
         missing=counts[-1],
-        test=compare_categories(table[:-1, :groups]) if groups else None,
-        difference=difference_of_shares(table[:-1, :groups]) if groups else None,
+        test=compare_categories(compared) if groups else None,
+        difference=difference_of_shares(compared) if groups else None,
     )
 
 
@@ -303,7 +308,8 @@ def _cross(part: CountsPart, pair: tuple[str, str], counted: Counted) -> CrossTa
         for row, hides in zip(whole, marks, strict=True)
     )
     first, second = pair
-    return CrossTable(first, second, levels[first], levels[second], counts, compare_categories(table))
+    test = None if marks.any() else compare_categories(table)
+    return CrossTable(first, second, levels[first], levels[second], counts, test)
 
 
 def _correlations(counted: Counted, of: int) -> list[Correlation]:

@@ -34,6 +34,7 @@ from node.jobs.statistics.private import PrivateCounts, PrivateStatistics
 from node.observe.lines import event_texts, missing_text
 from node.options import NodeOptions
 from node.runtime.record.events import Finished, NodeEvent, RoundEnded
+from node.stats.disclosure import LEAST_CELL
 from node.stats.noised import noised_results
 from node.stats.plan import Plan, check_rows, plan
 from node.stats.report import as_json, html
@@ -55,6 +56,11 @@ TRIES = 10
 EXACT_WARNING = (
     "statistics without privacy open exact totals: the program of each member sees them, also those that the "
     "report hides, and all the others together can compute yours"
+)
+REPORT_HIDES = (
+    f"the report prints counts of 1 to {LEAST_CELL - 1} as < {LEAST_CELL}, hides a second one where a total "
+    "would tell the first, prints no minimum or maximum, and ends curves where fewer than "
+    f"{LEAST_CELL} are at risk"
 )
 
 
@@ -82,7 +88,7 @@ def work_of(task: Task, asked: Plan, table: Table, system: System) -> Work:
             shown_by=lambda base, members: results(asked, job.of_job(base), members),
             mechanism=Unprotected(),
             sums=max(SUMS, MOST_SUMS + 1),
-            notes={"privacy": EXACT_WARNING},
+            notes={"privacy": EXACT_WARNING, "report": REPORT_HIDES},
         )
     counts, mechanism = _private(task, asked)
     guarantee = mechanism.guarantee
