@@ -134,8 +134,8 @@ _HIDDEN = (
     f"Counts of 1 to {LEAST_CELL - 1} are printed as < {LEAST_CELL}, and a second count is hidden where a "
     f"total would tell the first; a test of hidden counts is left out. Groups below {LEAST_CELL} have no "
     f"mean, groups below {LEAST_FOR_QUARTILES} no quartiles; minimum and maximum are never printed; bars of "
-    f"histograms hold {LEAST_CELL} rows or more, and curves end where fewer than {LEAST_CELL} are at risk. Each "
-    "site's own program has seen the totals that this report hides."
+    f"histograms hold {LEAST_CELL} rows or more, and curves end where fewer than {LEAST_CELL} are at risk. "
+    "Each site's own program has seen the totals that this report hides."
 )
 
 
