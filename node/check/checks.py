@@ -34,7 +34,7 @@ from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
 from node.runtime.clocks import skew_words
 from node.runtime.contributions.learning import design, make_learning
-from node.runtime.contributions.metric_notes import cost_of_counts
+from node.runtime.contributions.metric_notes import cell_words, cost_of_counts
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy.budget import (
     can_train,
@@ -51,6 +51,7 @@ from node.system.free_memory import free_bytes
 from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters
 from node.task.sections import BUILT_IN_SOURCES, Task
+from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.trainer import Shapes
 from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
@@ -88,9 +89,11 @@ def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
 
 
 def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
-    learns = options.task.learns
-    what = counted(_rounds(options), "round") if learns else "statistics alone"
-    yield Finding("ok", "task", f"{options.task.task.name}, {what}")
+    learns, exact = options.task.learns, is_exact(options.task)
+    long = "exact sums of the same members" if exact else counted(_rounds(options), "round")
+    yield Finding("ok", "task", f"{options.task.task.name}, {long if learns else 'statistics alone'}")
+    if exact:
+        yield Finding("warning", "opened", f"{opened(options.task)}. Members are {SAME_MEMBERS}")
     if options.privacy_note:
         yield Finding("warning", "noise", options.privacy_note)
     if learns:
@@ -210,6 +213,7 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
         yield finding
     yield _budget(options, mechanism)
     if isinstance(mechanism, DistributedDP):
+        yield from (Finding("ok", *line) for line in cell_words(mechanism).items())
         yield _steps(options, mechanism)
     yield from _counts(options, mechanism, len(dataset.test_y))
     yield from _noise(task, named, mechanism)

@@ -13,10 +13,13 @@ from node.storage.regular_files import check_regular
 from node.system.errors import ConfigError, counted, one_line, reason, shown
 from node.task.data_schema import ArraySchema, ClassTarget, TableSchema
 from node.task.load import read_task
-from node.task.sections import Task
+from node.task.sections import ADDITIVE, Task
 from node.task.shared_noise_keys import DISTRIBUTED
+from node.task.table_models import SAME_MEMBERS, TREES, is_exact, opened
 
 _MODELS = {
+    ADDITIVE: "additive: a curve for each column, which can be read",
+    TREES: "boosted trees",
     "node.models:Linear": "a linear model",
     "node.models:MLP": "a network with a hidden layer",
     "node.models:ConvNet": "a small convolutional network",
@@ -102,11 +105,18 @@ def task_view(name: str, text: str) -> dict[str, object]:
     }
 
 
-def _lessons(task: Task) -> list[dict[str, object]]:
-    return [
+def _lessons(task: Task) -> list[dict[str, str]]:
+    """Returns what is learned, by which model and how long; of exact sums also what they open."""
+    what = [
         {"term": "Learns", "text": _learns(task)},
         {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
-        {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"},
+    ]
+    if not is_exact(task):
+        return [*what, {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]
+    return [
+        *what,
+        {"term": "Opened", "text": opened(task)},
+        {"term": "Members", "text": SAME_MEMBERS},
     ]
 
 
@@ -132,7 +142,8 @@ def _privacy(task: Task) -> str:
     if section.mechanism == "none" and not task.learns:
         return "none: the program of each member sees exact totals; all the others can compute yours"
     if section.mechanism == "none":
-        return "none: sums hide single updates, but nothing bounds what the model remembers of a row"
+        hidden = "each member's numbers" if is_exact(task) else "single updates"
+        return f"none: sums hide {hidden}, but nothing bounds what the model remembers of a row"
     bounds = f"{section.mechanism}: epsilon {section.epsilon:g} bounds what anybody can tell about any one"
     smaller = "Smaller is more private, and learns less"
     if section.mechanism == DISTRIBUTED:

@@ -11,9 +11,7 @@ from node.cli.written_file import BESIDE, STATISTICS_ENDING, written_file
 from node.invitation.key import key_file
 from node.invitation.node_options import statistics_options, swarm_options
 from node.options import NodeOptions
-from node.storage.swarm_file import AGREED, TASK
-
-AGREEMENT = "agreement"
+from node.storage.swarm_file import AGREED, AGREEMENT, TASK
 
 
 def learn(folder: Path, more: Sequence[str] = ()) -> int:

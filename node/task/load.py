@@ -21,6 +21,7 @@ from node.task.round_length import chosen_length
 from node.task.rules import read_section, unknown_name
 from node.task.sections import BUILT_IN_SOURCES, NO_MODEL, Task
 from node.task.shared_noise_keys import resolved
+from node.task.table_models import with_model_keys
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def read_task(table: Mapping[str, object]) -> Task:
     read = {name: read_section(sections[name], name, tables[name]) for name in _read_of(table, sections)}
     task = Task(**{"model": NO_MODEL, **read})
     check_combinations(task, table)
-    return resolved(task, table)
+    return resolved(with_model_keys(task, table), table)
 
 
 def _read_of(table: Mapping[str, object], sections: Mapping[str, type]) -> list[str]:
