@@ -17,7 +17,7 @@ import numpy as np
 from node.stats.charts import forest, histogram, survival
 from node.stats.disclosure import LEAST_CELL, LEAST_FOR_QUARTILES
 from node.stats.estimates import INTERCEPT
-from node.stats.results import ModelResult, NumberSummary, Results, SurvivalResult
+from node.stats.results import MINE, ModelResult, NumberSummary, Results, SiteSummary, SurvivalResult
 from node.stats.tables import (
     RATIOS,
     TextTable,
@@ -37,8 +37,9 @@ _LINKS = {
 }
 
 
-def html(results: Results, made: str) -> str:
-    """Returns the report; `made`: when, and by what, as text."""
+def html(results: Results, made: str, mine: SiteSummary | None = None) -> str:
+    """Returns the report; `made`: when, and by what, as text; `mine`: the column of this member alone."""
+    apart = results.sites if mine is None else (mine, *results.sites)
     table = results.table_one
     figures = [
         f"<figure>{histogram(column)}<figcaption>{escape(column.name)}</figcaption></figure>"
@@ -46,7 +47,12 @@ def html(results: Results, made: str) -> str:
         if isinstance(column, NumberSummary) and column.bars
     ]
     sections = [
-        _section("Table one", _table(table_one_text(table)), *_grid(figures)),
+        _section(
+            "Table one",
+            _table(table_one_text(table, apart)),
+            *([] if mine is None else [f"<p class='note'>{_MINE}</p>"]),
+            *_grid(figures),
+        ),
         *(
             _section("Cross tables", *map(_table, map(cross_text, results.tables)))
             for _ in results.tables[:1]
@@ -125,6 +131,10 @@ _PRIVATE = (
     "standard deviation of {cell_std:.3g} rows; counts were made consistent afterwards (weighted least "
     "squares, projection). Continuous variables are given as mean (standard deviation) and median "
     "[quartiles]; no tests were made."
+)
+_MINE = (
+    f"The column <i>{MINE}</i> is of this site's rows alone, and stands in no other site's report: leave it "
+    "out of what you pass on."
 )
 _DROWNED = (
     "A figure whose noise has a standard deviation above a quarter of it is not printed. No member has seen "

@@ -12,6 +12,7 @@ from node.jobs.statistics.columns import Category, Number
 from node.jobs.statistics.counts import QUARTERS, Counted, CountsPart, value_at
 from node.jobs.statistics.models import MOST_OF_ROWS, ModelPart
 from node.jobs.statistics.newton import Newton, Status
+from node.jobs.statistics.sites import Site
 from node.stats.disclosure import (
     LEAST_CELL,
     LEAST_FOR_QUARTILES,
@@ -35,10 +36,13 @@ from node.stats.tests import (
     difference_of_shares,
     log_rank,
 )
+from node.storage.nicknames import DIGITS
 from node.storage.vector_files import Floats
 
 Counts = NDArray[np.int64]
 _BARS = 32
+MINE = "mine"
+"""What a member's own column is called."""
 Shown = tuple[Cell, ...]
 """Counts by group, those of all rows first."""
 
@@ -89,6 +93,16 @@ class TableOne:
     groups: tuple[str, ...]
     rows: Shown
     columns: tuple[NumberSummary | CategorySummary, ...]
+
+
+@dataclass(frozen=True)
+class SiteSummary:
+    """A member's column of table one: mean and deviation, or counts of levels, and last of the missing."""
+
+    name: str
+    rows: int
+    moments: dict[str, tuple[float, float] | Hidden]
+    counts: dict[str, Shown]
 
 
 @dataclass(frozen=True)
@@ -157,6 +171,8 @@ class Results:
     correlations: tuple[Correlation, ...]
     models: tuple[ModelResult, ...]
     survival: tuple[SurvivalResult, ...]
+    sites: tuple[SiteSummary, ...] = ()
+    """Each member's own figures, if all have said so, by the first digits of its key."""
     unfinished: str | None = None
     """Why models are left out that are not done: a member is gone; None: all is done."""
 
@@ -172,6 +188,7 @@ def results(plan: Plan, base: Floats, members: int) -> Results | None:
         return _model(part, part.newton(states[id(part)]), title, kind, int(counted.rows.sum()))
 
     asked = zip(plan.asked.models, plan.models, strict=True)
+    sites = plan.sites.sites(states[id(plan.sites)]) if id(plan.sites) in states else ()
     return Results(
         members=members,
         privacy=None,
@@ -182,7 +199,24 @@ def results(plan: Plan, base: Floats, members: int) -> Results | None:
         survival=tuple(
             _survival(one, one.curves.counted(states[id(one.curves)]), model) for one in plan.survival
         ),
+        sites=tuple(site_summary(one, plan, one.key.hex()[:DIGITS]) for one in sites),
     )
+
+
+def site_summary(site: Site, plan: Plan, name: str) -> SiteSummary:
+    """Returns what a member shows, in the columns' units."""
+    moments: dict[str, tuple[float, float] | Hidden] = {}
+    for column in plan.sites.columns:
+        if isinstance(column, Number):
+            one, extent = site.moments[column.name], column.extent
+            moments[column.name] = (
+                Hidden.BESIDE if one is None else (extent.middle + extent.half * one[0], extent.half * one[1])
+            )
+    counts = {
+        name: tuple(Hidden.BESIDE if count is None else count for count in of)
+        for name, of in site.counts.items()
+    }
+    return SiteSummary(name, site.rows, moments, counts)
 
 
 def _model(part: ModelPart, newton: Newton, title: str, kind: str, of: int) -> ModelResult:
