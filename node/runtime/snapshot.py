@@ -33,6 +33,8 @@ class Snapshot:
     """Seconds until the phase ends at the latest; None if it has no limit."""
     waiting: str
     """Why no group forms; empty if there is no obstacle."""
+    purpose: str = ""
+    """What the sum in progress is for, in a job whose sums all have the same members; otherwise empty."""
 
 
 Take = Callable[[], Awaitable[Snapshot]]
@@ -116,6 +118,7 @@ class Inspector:
             waiting_for=self.called(status.waiting_for),
             left_s=left_s(status.deadline, self.shell.clock.now()),
             waiting=self.waiting,
+            purpose=self.plan.purpose(self.state.base.generation) if self.plan.cohort else "",
         )
 
 

@@ -38,14 +38,10 @@ def is_exact(task: Task) -> bool:
 def opened(task: Task) -> str:
     """Returns what the exact sums of a task open, for everybody who is about to take part."""
     pairs, groups = "every pair of columns", "every group of rows that a tree parts, some of them small"
-    of_what = (
-        groups
-        if task.model.cls == TREES
-        else f"{pairs}, and of {groups}"
-        if task.model.args.get("trees")
-        else pairs
-    )
-    return f"each member's computer sees exact totals of {of_what}; all the others together can compute yours"
+    totals = f"{pairs}, and of {groups}" if task.model.args.get("trees") else pairs
+    if task.model.cls == TREES:
+        totals = groups
+    return f"each member's computer sees exact totals of {totals}; all the others together can compute yours"
 
 
 def most_cells(columns: int) -> int:

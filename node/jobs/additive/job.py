@@ -182,6 +182,11 @@ class AdditiveJob:
         """The number of sums of counts, after which Newton sums come."""
         return self._layout.sums
 
+    @property
+    def purposes(self) -> tuple[tuple[str, int], ...]:
+        """What sums are for, each in a word with their number, in their order."""
+        return ("cells", self.count_sums), ("curves", MOST_SUMS - self.count_sums)
+
     def all_rows(self, base: Floats) -> int:
         """Returns the rows of all members, from a base after all counts."""
         return self._known(base)[0].all_rows

@@ -208,6 +208,13 @@ class Record:
         kept=True,
     )
 
+    purpose: str | None = told(
+        "In a job whose sums all have the same members, what this sum was for, such as `cells` or `curves`; "
+        "null in other runs. The round is then one sum.",
+        None,
+        log=Logged(26, always=False),
+    )
+
     @property
     def headline(self) -> Headline:
         """The headline as a value."""

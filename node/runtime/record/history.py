@@ -173,6 +173,7 @@ class RoundHistory:
             flaws=evaluation.flaws,
             rolled_back=self._refused.losses if self._refused else None,
             epsilon_alone=spent_alone(self._mechanism, ledger),
+            purpose=self._purpose(base, ending),
             names={digits: name for digits in ending.missing if (name := self._plan.nicknames.of(digits))},
         )
         self._written, self._written_own = record.round, record.own  # one that fails half-way is not retried
@@ -180,6 +181,12 @@ class RoundHistory:
         if self._trainer.own_names:  # of tensors that are no one else's, the files are the only copy
             self._save_models()
         return record
+
+    def _purpose(self, base: Base, ending: Record) -> str | None:
+        """Returns what the sum of an exact job was for: the one that made the base, or that did not come."""
+        if not self._plan.cohort:
+            return None
+        return self._plan.purpose(base.generation if ending.alone else max(0, base.generation - 1))
 
     def _evaluate(self) -> tuple[Base, Evaluation]:
         """Returns the base, and its metrics and loss; computes them once per base."""
