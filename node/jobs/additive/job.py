@@ -42,6 +42,12 @@ LEAST_ROWS = 20
 """The least rows of a site that takes part."""
 
 
+def rows_needed(plan: Plan) -> int:
+    """Returns how many rows a member needs."""
+    coefficients = Layout(plan, Cells(plan.columns, plan.cells)).parameters(plan.levels[-1])
+    return max(LEAST_ROWS, plan.rows_a_value * coefficients)
+
+
 class AdditiveJob:
     """The job of a member with encoded rows `x` (n, features) float32, and their targets `y` (n,)."""
 
@@ -53,7 +59,7 @@ class AdditiveJob:
         self._layout = Layout(plan, self._body)
         self._table = lru_cache(maxsize=1)(self._table_of)
         self._coded = lru_cache(maxsize=1)(self._coded_rows)
-        least = max(LEAST_ROWS, plan.rows_a_value * self._layout.parameters(plan.levels[-1]))
+        least = rows_needed(plan)
         if len(x) < least:
             columns = counted(len(self._body.columns), "column")
             why = f", three for each value of its {columns}" if plan.rows_a_value else ""
