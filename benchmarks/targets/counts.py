@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import mean_poisson_deviance, r2_score
 
-from benchmarks.defaults.reference import Kind, fitted_answers
-from benchmarks.defaults.sites import Split, split_of
-from benchmarks.defaults.swarm import prepare_split, rows_of, train_swarm
-from benchmarks.defaults.tables import BenchmarkData, Table
 from benchmarks.spec import Scores
 from node.task.data_schema import NumberTarget
+from scenarios.data.tables import BenchmarkData, Table
 from scenarios.data.tabular import LOAN_FILE
 from scenarios.study.threads import one_thread
+from scenarios.tables.learning import prepare_split, rows_of, train_swarm
+from scenarios.tables.rivals import Kind, fitted_answers
+from scenarios.tables.sites import Split, split_of
 
 Numbers = NDArray[np.float64]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
-from benchmarks.defaults.sites import split_of
-from benchmarks.defaults.swarm import prepare_split, rows_of, train_swarm
-from benchmarks.defaults.tables import BenchmarkData, Table
 from benchmarks.spec import Scores
 from node.training.figures.calibration import calibration_of
 from node.training.figures.metrics import probabilities
+from scenarios.data.tables import BenchmarkData, Table
 from scenarios.study.threads import one_thread
+from scenarios.tables.learning import prepare_split, rows_of, train_swarm
+from scenarios.tables.sites import split_of
 
 _ROWS, _SEED = 6000, 29
 _LOG_ODDS = -4.35

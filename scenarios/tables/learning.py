@@ -11,8 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from benchmarks.defaults.sites import TARGET, Split, write
-from benchmarks.proposal import propose_task
 from node.api.swarm import Swarm as NodeSwarm
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
@@ -22,6 +20,8 @@ from node.task.sections import Task
 from node.training.figures.metrics import probabilities
 from node.training.trainer import Diverged
 from scenarios.swarms.replay import Swarm
+from scenarios.tables.proposal import propose_task
+from scenarios.tables.sites import TARGET, Split, write
 
 
 def prepare_split(

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from benchmarks.defaults.tables import BenchmarkData, Table
 from node.data.partition import even, hold_out
+from scenarios.data.tables import BenchmarkData, Table
 
 SITES = 3
 _TEST_SHARE = 0.2
