@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from node.task.sections import ModelSection
+from node.task.sections import ADDITIVE, ModelSection
 
 _EXPECTED_BATCH, _LARGE_BATCH = 4096, 8192  # rows; if there are fewer, all take part in every step
 _ROWS_FOR_LARGE_BATCH = 320_000  # at epsilon 1
@@ -18,7 +18,7 @@ _CLIPPING_RADIUS, _CLIPPING_RADIUS_ON_BODY = 1.0, 0.1
 _ROWS_FOR_RATE_1 = 80_000  # at epsilon 1
 _EXPONENT_BELOW = 0.75
 _LEAST_RATE, _LARGEST_RATE = 1e-3, 8.0
-_ADDITIVE, _LARGEST_RATE_ON_CELLS = "node.models:Additive", 1000.0
+_LARGEST_RATE_ON_CELLS = 1000.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def step_defaults_of(model: ModelSection, rows: int, epsilon: float) -> StepDefa
     1, and a step bends the loss by 1 / (columns + 1) of what it would with a 1 in each cell: the table's rate
     is half of that for such cells.
     """
-    if model.cls != _ADDITIVE:
+    if model.cls != ADDITIVE:
         return step_defaults(rows, epsilon, model.body is not None)
     found = step_defaults(rows, epsilon, frozen_body=False)
     rate = found.learning_rate * (len(model.args.get("columns", ())) + 1) / 2

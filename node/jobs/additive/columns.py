@@ -15,10 +15,10 @@ from node.task.data_schema import (
     TableSchema,
     Target,
 )
-from node.task.sections import Task, TrainSection
+from node.task.sections import ADDITIVE, Task, TrainSection
 from node.training.figures.calibration import class_weights
 
-MODEL = "node.models:Additive"
+MODEL = ADDITIVE
 
 
 def model_arguments(schema: TableSchema) -> dict[str, object]:
@@ -32,6 +32,15 @@ def model_arguments(schema: TableSchema) -> dict[str, object]:
 
 def plan_of(task: Task) -> Plan:
     """Returns what all members of a task know. Raises ConfigError if it is no task of an additive model."""
+    schema = fitting_schema(task)
+    columns = tuple((_kind(column), column.width) for column in schema.columns)
+    return Plan(
+        columns, task.model.args["cells"], encoded_ranges(schema), _weights(task.train, schema.target)
+    )
+
+
+def fitting_schema(task: Task) -> TableSchema:
+    """Returns the task's schema. Raises ConfigError unless its model's arguments are those of its columns."""
     schema = task.data.schema
     if not isinstance(schema, TableSchema):
         raise ConfigError(f"model.class = {MODEL!r} is refused: it needs a table with a data.schema")
@@ -48,10 +57,7 @@ def plan_of(task: Task) -> Plan:
                 f"model.args.{name} = {shown(found)} does not suit the data.schema of this table; "
                 f"allowed: {allowed}"
             )
-    columns = tuple((_kind(column), column.width) for column in schema.columns)
-    return Plan(
-        columns, task.model.args["cells"], encoded_ranges(schema), _weights(task.train, schema.target)
-    )
+    return schema
 
 
 def encoded_ranges(schema: TableSchema) -> tuple[tuple[float, float], ...]:

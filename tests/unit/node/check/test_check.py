@@ -11,7 +11,7 @@ from node.app.run import prepare
 from node.app.start_checks import check_start
 from node.check import __main__ as check
 from node.check.checks import rounds_within
-from node.net.listening import listen
+from node.net.incoming.listening import listen
 from node.net.tls import make_tls
 from node.options import parse_arguments
 from node.runtime.known_tracker import KnownTracker
