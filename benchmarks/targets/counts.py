@@ -15,7 +15,7 @@ from sklearn.metrics import mean_poisson_deviance, r2_score
 
 from benchmarks.spec import Scores
 from node.task.data_schema import NumberTarget
-from scenarios.data.tables import BenchmarkData, Table
+from scenarios.data.tables import Table, TableSet
 from scenarios.data.tabular import LOAN_FILE
 from scenarios.study.threads import one_thread
 from scenarios.tables.learning import prepare_split, rows_of, train_swarm
@@ -54,13 +54,9 @@ def loans(target: str, folder: Path) -> Table:
 
 
 SETS = {
-    "visits": BenchmarkData("visits", visits),
-    "open-accounts": BenchmarkData(
-        "open-accounts", lambda path: loans("open_acc", path), train=9000, test=9000
-    ),
-    "inquiries": BenchmarkData(
-        "inquiries", lambda path: loans("inq_last_6mths", path), train=9000, test=9000
-    ),
+    "visits": TableSet("visits", visits),
+    "open-accounts": TableSet("open-accounts", lambda path: loans("open_acc", path), train=9000, test=9000),
+    "inquiries": TableSet("inquiries", lambda path: loans("inq_last_6mths", path), train=9000, test=9000),
 }
 
 

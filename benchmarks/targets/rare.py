@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from benchmarks.spec import Scores
 from node.training.figures.calibration import calibration_of
 from node.training.figures.metrics import probabilities
-from scenarios.data.tables import BenchmarkData, Table
+from scenarios.data.tables import Table, TableSet
 from scenarios.study.threads import one_thread
 from scenarios.tables.learning import prepare_split, rows_of, train_swarm
 from scenarios.tables.sites import split_of
@@ -32,7 +32,7 @@ def rare_class(_: Path) -> Table:
 
 def rare_scores(number: int) -> Scores:
     """Return the figures of split `number`: mean P(yes) and log loss, balanced and corrected, and AUC."""
-    data = BenchmarkData("rare", rare_class)
+    data = TableSet("rare", rare_class)
     split = split_of(data, data.read(Path()), number)
     with one_thread(), tempfile.TemporaryDirectory() as files:
         task, sites, test = prepare_split(Path(files), split, "csv", ("--privacy", "none"))

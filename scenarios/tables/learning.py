@@ -43,8 +43,12 @@ def rows_of(task: Task, files: Sequence[Path], test: Path) -> list[Dataset]:
     """Return each site's rows as its node reads them, all with the same test rows."""
     common = read_source(test, task)
     x, y = torch.from_numpy(common.x), torch.from_numpy(common.y)
-    own = [own_rows(read_source(file, task), task) for file in files]
-    return [replace(rows, test_x=x, test_y=y, accuracy_name="test") for rows in own]
+    return [replace(rows, test_x=x, test_y=y, accuracy_name="test") for rows in own_datasets(task, files)]
+
+
+def own_datasets(task: Task, files: Sequence[Path]) -> list[Dataset]:
+    """Return each site's rows as its node reads them, a part of them held back for validation."""
+    return [own_rows(read_source(file, task), task) for file in files]
 
 
 def answers(task: Task, datasets: Sequence[Dataset]) -> NDArray[np.float64]:
