@@ -252,9 +252,12 @@ def prepared_on(
     learning = make_learning(task, designed.model, dataset, options.seed, mechanism, system)
     trainer, steps = learning.trainer, task.step_plan
     exact = isinstance(learning.job, Cohort)
-    rounds = learning.sums or options.rounds or task.train.rounds
+    rounds = options.rounds or task.train.rounds
     sums = rounds if steps is None else last_step(steps, options.rounds)
-    report_every = 1 if exact else None if steps is None else steps.report_every
+    report_every = None if steps is None else steps.report_every
+    if learning.sums is not None:
+        sums, report_every = learning.sums, learning.round_sums
+        rounds = sums // report_every
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(

@@ -21,6 +21,7 @@ from node.task.round_length import chosen_length
 from node.task.rules import read_section, unknown_name
 from node.task.sections import BUILT_IN_SOURCES, Task
 from node.task.shared_noise_keys import resolved
+from node.task.table_models import with_model_keys
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def read_task(table: Mapping[str, object]) -> Task:
     read = {name: read_section(cls, name, table.get(name, {})) for name, cls in sections.items()}
     task = Task(**read)
     check_combinations(task, table)
-    return resolved(task, table)
+    return resolved(with_model_keys(task, table), table)
 
 
 def with_cells(task: Task, table: Mapping[str, object], place: str) -> Task:

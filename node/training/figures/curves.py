@@ -77,7 +77,10 @@ def curves(model: Additive, schema: TableSchema, output: int = 0) -> tuple[Curve
 
 
 def explain(model: Additive, schema: TableSchema, row: torch.Tensor, output: int = 0) -> tuple[Part, ...]:
-    """Returns what each column adds to the score of an encoded row (features,), the largest part first."""
+    """Returns what each column adds to the score of an encoded row (features,), the largest part first.
+
+    What trees add by several columns is one part.
+    """
     rows = row.unsqueeze(0)
     places = model.body.places(rows)[0].tolist()
     added = model.contributions(rows)[0, :, output].tolist()
@@ -85,6 +88,8 @@ def explain(model: Additive, schema: TableSchema, row: torch.Tensor, output: int
         Part(named.name, words[place - column.start][0], each)
         for (column, named, words), place, each in zip(_columns(model, schema), places, added, strict=True)
     ]
+    if model.interactions is not None:
+        parts.append(Part("interactions", "trees", float(model.added_together(rows)[0, output])))
     return tuple(sorted(parts, key=lambda part: -abs(part.added)))
 
 

@@ -113,7 +113,7 @@ def test_three_classes_have_one_logit_each():
 def test_an_interaction_alone_is_none_of_its_curves():
     x = torch.from_numpy(RNG.normal(size=(4000, 2)).clip(-3, 3).astype(np.float32))
     y = (RNG.random(4000) < torch.sigmoid(3 * x[:, 0] * x[:, 1]).numpy()).astype(np.int64)
-    plan = Plan((("number", 1),) * 2, 15, ((-3.0, 3.0),) * 2, (1.0, 1.0))
+    plan = Plan((("number", 1),) * 2, 12, ((-3.0, 3.0),) * 2, (1.0, 1.0))
     model = learnt(plan, x[:2000], y[:2000])
     assert area(y[2000:], scores(model, x[2000:])[:, 0]) == pytest.approx(0.5, abs=0.05)
 

@@ -10,15 +10,15 @@ from mechanisms.accounting.ledger import Ledger, SampledGaussian
 from mechanisms.accounting.terms import CELLS
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import Dataset, OfPersons
-from node.jobs.additive.columns import MODEL
 from node.jobs.additive.private_steps import step_trainer
 from node.models import Additive
 from node.runtime.contributions.learning import design, make_learning
 from node.runtime.privacy.budget import affordable, cells_charged, counts_charged, planned_ledger, spent_by
 from node.system.errors import ConfigError
 from node.task.load import read_task
+from node.task.sections import ADDITIVE as MODEL
 from node.training.build import build_model
-from tests.unit.node.jobs.additive.test_trainer import SCHEMA
+from tests.unit.node.jobs.test_exact_model import SCHEMA
 
 ARGS = {"columns": [["number", 2], ["boolean", 1]], "outputs": 1, "cells": 16}
 STEPS = 40
@@ -136,10 +136,6 @@ def test_persons_count_once_in_cells():
         (
             {"train": TRAIN | {"expected_batch": 6000}, "privacy": {"epsilon": 3e-4, "delta": 1e-12}},
             "drowns them",
-        ),
-        (
-            {"privacy": {"mechanism": "dp-sgd"}, "train": {}},
-            "refused with privacy.mechanism = 'dp-sgd', which does not find its cells",
         ),
     ],
 )

@@ -29,9 +29,9 @@ VALUES = [
 ]
 
 
-def model(counted):
+def model(counted, trees=0):
     columns = [["number", 2], ["number", 1], ["number", 1], ["boolean", 1], ["category", 3], ["number", 1]]
-    made = Additive(columns, 1, cells=3, edges=[[-1.5, 1.25], [0.5], [-0.5, 1.125], []])
+    made = Additive(columns, 1, cells=3, edges=[[-1.5, 1.25], [0.5], [-0.5, 1.125], []], trees=trees)
     made.set_curves(torch.tensor([VALUES]), torch.tensor([0.25]))
     if counted:
         made.rows += torch.tensor(
@@ -78,3 +78,9 @@ def test_a_row_is_taken_apart():
         ("day", "below 2024-10-09"),
     ]
     assert sum(part.added for part in parts) + 0.25 == pytest.approx(float(made(row.unsqueeze(0)).detach()))
+
+
+def test_what_trees_add_is_one_part():
+    made, row = model(counted=True, trees=1), torch.zeros(9)
+    made.interactions.nodes[0, 0, 0, 1] = 9.0
+    assert explain(made, SCHEMA, row)[0] == Part("interactions", "trees", 9.0)
