@@ -21,7 +21,9 @@ Column = NDArray[np.float64] | NDArray[np.str_]
 
 _MADE_ROWS, _HEAVY_SEED, _INTERACTION_SEED = 10_000, 19, 20
 _FEATURES = 8
-_TUMOUR_MEANS = ("radius", "texture", "smoothness", "compactness", "concavity", "concave_points", "symmetry")
+_TUMOUR_COLUMNS = tuple(
+    f"mean_{name}" for name in ("radius", "texture", "smoothness", "compactness", "concavity", "symmetry")
+)
 
 
 @dataclass(frozen=True)
@@ -134,13 +136,15 @@ def heavy_tails(_: Path) -> Table:
     return Table(y, {f"x{place}": cells for place, cells in enumerate(x.T)})
 
 
-def tumours(folder: Path) -> Table:
-    """Return scikit-learn's breast cancer with seven of its means over a tumour's cells.
+def _columns_of(name: str, columns: tuple[str, ...]) -> Callable[[Path], Table]:
+    """Return a reader of a few columns of one of scikit-learn's own data sets, so that few rows suffice."""
+    read = _sklearn_reader(name)
 
-    The other columns say nearly the same, and a site with 120 rows has too few for all of them.
-    """
-    found = _sklearn_reader("breast_cancer")(folder)
-    return Table(found.y, {f"mean_{name}": found.columns[f"mean_{name}"] for name in _TUMOUR_MEANS})
+    def chosen(folder: Path) -> Table:
+        whole = read(folder)
+        return Table(whole.y, {column: whole.columns[column] for column in columns})
+
+    return chosen
 
 
 def affairs(_: Path) -> Table:
@@ -174,7 +178,8 @@ SETS = {
         TableSet("diabetes", _sklearn_reader("diabetes")),
         TableSet("wine", _sklearn_reader("wine")),
         TableSet("heavy-tails", heavy_tails),
-        TableSet("tumours", tumours),
+        TableSet("tumours", _columns_of("breast_cancer", _TUMOUR_COLUMNS)),
+        TableSet("progression", _columns_of("diabetes", ("bmi", "bp", "s3", "s5", "sex"))),
         TableSet("interaction", interaction),
         TableSet("affairs", affairs),
         TableSet("adult", _read_adult, train=15_000, test=10_000, splits=5),

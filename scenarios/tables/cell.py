@@ -42,7 +42,14 @@ Learner = Literal[ModelName, "boosting"]
 """A model of the product, or scikit-learn's gradient boosting, which sees all rows that it is given."""
 ROWS = "training rows"
 """The name of a fact."""
-_PROPOSED: Mapping[str, str] = {"network": "mlp"}
+_PROPOSED: Mapping[ModelName, str] = {
+    "linear": "linear",
+    "network": "mlp",
+    "additive": "additive",
+    "trees": "trees",
+    "additive-trees": "additive",
+}
+"""What node.init is asked for."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,7 @@ class TableCell(FixedCell):
         if name == "boosting":
             raise ValueError("a rival is no model of the product")
         with tempfile.TemporaryDirectory() as files:
-            options = ("--privacy", "none", "--model", _PROPOSED.get(name, "linear"))
+            options = ("--privacy", "none", "--model", _PROPOSED[name])
             proposed, sites, test = prepare_split(Path(files), split, SETS[self.rows].file, options)
             task = with_ranges(proposed, whole)
             rows = own_datasets(task, sites)

@@ -1,10 +1,10 @@
 """What a model learns from the rows of one party or of several, by the jobs and steps that nodes have.
 
-    linear, network         the task that node.init proposes: updates are averaged
-    additive                its exact job
-    trees, additive-trees   the exact job of boosted trees, the second from the score of an additive model
+Each learns by the task that node.init proposes for it.
 
-    with privacy            linear: shared steps; additive: noised histograms for its cells, then shared steps
+    linear, network                   updates are averaged
+    additive, additive-trees, trees   exact jobs; the second is the product's default: trees after curves
+    linear, additive with privacy     shared steps, of an additive model after noised histograms for its cells
 
 One party alone adds all of the noise by itself.
 """
@@ -19,23 +19,19 @@ from torch import nn
 
 from mechanisms.mechanism import Unprotected
 from node.data.dataset import Dataset
-from node.jobs.additive.columns import MODEL, model_arguments, plan_of
-from node.jobs.additive.job import AdditiveJob
-from node.jobs.trees.job import Forest, Rows, TreesJob
-from node.task.data_schema import ClassTarget, TableSchema
+from node.jobs.exact_model import exact_job
 from node.task.load import read_task
-from node.task.sections import ModelSection, Task
+from node.task.sections import Task
 from node.task.shared_noise_keys import DISTRIBUTED
 from scenarios.study.cells import NO_EPSILON, Fact
 from scenarios.swarms.cells import privacy_facts
-from scenarios.swarms.job_sums import JobRun, run_job
+from scenarios.swarms.job_sums import run_job
 from scenarios.swarms.replay import Swarm
 from scenarios.swarms.steps import StepSwarm
 
 ModelName = Literal["linear", "network", "additive", "trees", "additive-trees"]
 PrivateName = Literal["linear", "additive"]
 DELTA = 1e-5
-TREES, DEPTH, CURVE_SUMS = 100, 4, 8
 SUMS, WORDS = "sums", "words a member"
 """Names of facts."""
 
@@ -60,28 +56,12 @@ def learn(name: ModelName, proposed: Task, rows: Sequence[Dataset], salt: int) -
 
     `salt`: of random streams. Raises UserError, Diverged.
     """
-    match name:
-        case "linear" | "network":
-            return _averaged(proposed, rows, salt)
-        case "additive":
-            task = _additive(proposed)
-            jobs = [AdditiveJob(plan_of(task), each.train_x, each.train_y.numpy()) for each in rows]
-            run = run_job(jobs)
-            return _exact(jobs[0].model(run.base), run)
-        case _:
-            task = _additive(proposed)
-            forest = Forest(TREES, DEPTH, CURVE_SUMS if name == "additive-trees" else 0)
-            trees = [
-                TreesJob(
-                    plan_of(task),
-                    forest,
-                    Rows(each.train_x, each.train_y.numpy()),
-                    Rows(each.test_x, each.test_y.numpy()),
-                )
-                for each in rows
-            ]
-            run = run_job(trees)
-            return _exact(trees[0].model(run.base), run)
+    if name in ("linear", "network"):
+        return _averaged(proposed, rows, salt)
+    task = _without_trees(proposed) if name == "additive" else proposed
+    jobs = [exact_job(task, each)[0] for each in rows]
+    run = run_job(jobs)
+    return Learnt(jobs[0].model(run.base), run.sums, run.words, _unprotected())
 
 
 def learn_privately(
@@ -91,7 +71,7 @@ def learn_privately(
 
     `proposed`, `salt`: as for `learn`. Raises UserError.
     """
-    task = _with_steps(_additive(proposed) if name == "additive" else proposed, rows, epsilon)
+    task = _with_steps(_without_trees(proposed) if name == "additive" else proposed, rows, epsilon)
     swarm = StepSwarm(task, rows, salt)
     steps = swarm.rules.plan.steps
     for step in range(1, steps + 1):
@@ -107,10 +87,6 @@ def _averaged(task: Task, rows: Sequence[Dataset], salt: int) -> Learnt:
         swarm.round(number)
     model = swarm.trainers[0].module(swarm.base)
     return Learnt(model, task.train.rounds, task.train.rounds * swarm.words, _unprotected())
-
-
-def _exact(model: nn.Module, run: JobRun) -> Learnt:
-    return Learnt(model, run.sums, run.words, _unprotected())
 
 
 def _unprotected() -> dict[str, Fact]:
@@ -132,14 +108,7 @@ def _with_steps(task: Task, rows: Sequence[Dataset], epsilon: float) -> Task:
     return replace(read_task(table), data=task.data)
 
 
-def _additive(task: Task) -> Task:
-    """The task with an additive model."""
-    schema = task.data.schema
-    if not isinstance(schema, TableSchema):
-        raise TypeError(f"task {task.task.name} is of no table")
-    loss = "bce" if isinstance(schema.target, ClassTarget) else "mse"
-    return replace(
-        task,
-        model=ModelSection(MODEL, model_arguments(schema)),
-        train=replace(task.train, loss=loss, loss_args={}),
-    )
+def _without_trees(task: Task) -> Task:
+    """The task of an additive model that no trees follow."""
+    args = {name: value for name, value in task.model.args.items() if name not in ("trees", "depth")}
+    return replace(task, model=replace(task.model, args={**args, "trees": 0}))

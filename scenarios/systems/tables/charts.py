@@ -40,7 +40,7 @@ _PARTIES: dict[str, Factors] = {"a swarm of three": SWARM, "one site": ALONE, "a
 
 
 def _measure(data: str) -> str:
-    return "R²" if data == "diabetes" else "AUC"
+    return "R²" if data == "progression" else "AUC"
 
 
 def _axis(data: str) -> Json:
