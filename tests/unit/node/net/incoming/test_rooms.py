@@ -89,7 +89,7 @@ def test_who_has_a_network_of_addresses_counts_as_one():
 
 
 def test_the_table_of_bounds_is_what_is_kept():
-    page = (Path(__file__).resolve().parents[4] / "docs" / "operating.md").read_text("utf-8")
+    page = (Path(__file__).resolve().parents[5] / "docs" / "operating.md").read_text("utf-8")
     part = page.partition("## What strangers may take\n")[2].partition("\n## ")[0]
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if "|" in line
