@@ -22,8 +22,8 @@ from tests.box.seeds import end_all
 TRAINS_S = (1.0, 4.0, 15.0)
 LASTS_S = (3.0, 12.0, 40.0, 120.0)
 TOGETHER_S = 60.0
-"""All are in one sum within this time after the last outage, if nobody is left out: who was away in the middle
-of a second sum is left out for some time (protocol.swarm.meeting.suspicion)."""
+"""All are in one sum within this time after the last outage, if nobody is left out: who was away in the
+middle of a second sum is left out for some time (protocol.swarm.meeting.suspicion)."""
 LEFT_OUT_S = 600.0
 """Nobody is left out for longer after so few outages."""
 LIARS_FROM = 7
@@ -118,7 +118,7 @@ class RelayRun:
         return all(node.has_aggregated(sums, participants=count) for node in self.box.nodes)
 
     def _must_meet(self) -> None:
-        """All is mended: all are in one sum soon, unless votes stay bound as they may where an elector may lie."""
+        """All is mended: all are in one sum soon, unless votes are bound, as they may be if one may lie."""
         box = self.box
         before = [len(node.records) for node in box.nodes]
 
