@@ -33,9 +33,9 @@ from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Split
 from node.jobs.cohort import Cohort
-from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
+from node.net.incoming.listening import DEFAULT, endpoint_of, listen, listen_where_possible
+from node.net.incoming.routes import answers
 from node.net.relay.streams import Presence, RelayedStreams
-from node.net.routes import answers
 from node.net.tls import by_relay, make_tls, protection, url
 from node.net.traffic import Counts
 from node.observe.access import Access, access_of, kept_token

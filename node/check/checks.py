@@ -28,7 +28,7 @@ from node.data.rows import Rows
 from node.data.sources import read_source
 from node.data.unread import unread_columns
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
-from node.net.listening import listen
+from node.net.incoming.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
 from node.runtime.clocks import skew_words
@@ -50,6 +50,7 @@ from node.system.free_memory import free_bytes
 from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters
 from node.task.sections import BUILT_IN_SOURCES, Task
+from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.trainer import Shapes
 from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
@@ -87,7 +88,11 @@ def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
 
 
 def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
-    yield Finding("ok", "task", f"{options.task.task.name}, {counted(_rounds(options), 'round')}")
+    exact, model = is_exact(options.task), options.task.model
+    long = "exact sums of the same members" if exact else counted(_rounds(options), "round")
+    yield Finding("ok", "task", f"{options.task.task.name}, {long}")
+    if exact:
+        yield Finding("warning", "opened", f"{opened(model.cls, model.args)}. Members are {SAME_MEMBERS}")
     if options.privacy_note:
         yield Finding("warning", "noise", options.privacy_note)
     dataset = None

@@ -15,8 +15,11 @@ from node.task.data_schema import ArraySchema, ClassTarget, TableSchema
 from node.task.load import read_task
 from node.task.sections import Task
 from node.task.shared_noise_keys import DISTRIBUTED
+from node.task.table_models import ADDITIVE, SAME_MEMBERS, TREES, is_exact, opened
 
 _MODELS = {
+    ADDITIVE: "additive: a curve for each column, which can be read",
+    TREES: "boosted trees",
     "node.models:Linear": "a linear model",
     "node.models:MLP": "a network with a hidden layer",
     "node.models:ConvNet": "a small convolutional network",
@@ -95,12 +98,23 @@ def task_view(name: str, text: str) -> dict[str, object]:
         "sentences": [
             {"term": "Learns", "text": _learns(task)},
             {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
-            {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"},
+            *_length(task),
             {"term": "Privacy", "text": _privacy(task)},
         ],
         "marked": sum(line.marked for line in lines),
         "lines": [asdict(line) for line in lines],
     }
+
+
+def _length(task: Task) -> list[dict[str, str]]:
+    """Returns how long a run is; of exact sums also what they open."""
+    if not is_exact(task):
+        return [{"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]
+    told = opened(task.model.cls, task.model.args)
+    return [
+        {"term": "Opened", "text": f"{told[0].upper()}{told[1:]}"},
+        {"term": "Members", "text": f"{SAME_MEMBERS[0].upper()}{SAME_MEMBERS[1:]}"},
+    ]
 
 
 def _learns(task: Task) -> str:
@@ -123,7 +137,8 @@ def _learns(task: Task) -> str:
 def _privacy(task: Task) -> str:
     section, unit = task.privacy, task.unit
     if section.mechanism == "none":
-        return "none: sums hide single updates, but nothing bounds what the model remembers of a row"
+        hidden = "each member's numbers" if is_exact(task) else "single updates"
+        return f"none: sums hide {hidden}, but nothing bounds what the model remembers of a row"
     bounds = f"{section.mechanism}: epsilon {section.epsilon:g} bounds what anybody can tell about any one"
     smaller = "Smaller is more private, and learns less"
     if section.mechanism == DISTRIBUTED:

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from node.net.routes import Shared
+from node.net.incoming.routes import Shared
 from node.observe.access import Access
 from node.observe.download import send_file
 from node.observe.sse import Feed

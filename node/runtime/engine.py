@@ -19,7 +19,7 @@ from functools import partial
 from typing import TypeVar
 
 from mechanisms.mechanism import Memory
-from node.net.link import BULK_TIMEOUT_S
+from node.net.outgoing.link import BULK_TIMEOUT_S
 from node.net.tls import Tls
 from node.net.transport import Callbacks, Transport
 from node.runtime import wall_clock

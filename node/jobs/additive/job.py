@@ -16,6 +16,7 @@ A base is the counts of generation 0, those of the pieces, the number of Newton 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Event
 from node.jobs import limbs
-from node.jobs.additive.cells import SUMS, Counts
+from node.jobs.additive.cells import ROWS_A_COEFFICIENT, SUMS, Counts
 from node.jobs.additive.newton import CodedRows, of_classes, of_numbers
 from node.jobs.additive.smoothing import Fit
 from node.jobs.additive.state import UNIT, Layout, Plan, Table
@@ -42,6 +43,15 @@ LEAST_ROWS = 20
 """The least rows of a site that takes part."""
 
 
+def rows_needed(
+    columns: Sequence[tuple[str, int]], cells: int, rows_a_value: int = ROWS_A_COEFFICIENT
+) -> int:
+    """Returns how many rows a member needs for `columns` and `cells` as `Additive` has them."""
+    plan = Plan(tuple(columns), cells, (), ())
+    coefficients = Layout(plan, Cells(columns, cells)).parameters(plan.levels[-1])
+    return max(LEAST_ROWS, rows_a_value * coefficients)
+
+
 class AdditiveJob:
     """The job of a member with encoded rows `x` (n, features) float32, and their targets `y` (n,)."""
 
@@ -53,7 +63,7 @@ class AdditiveJob:
         self._layout = Layout(plan, self._body)
         self._table = lru_cache(maxsize=1)(self._table_of)
         self._coded = lru_cache(maxsize=1)(self._coded_rows)
-        least = max(LEAST_ROWS, plan.rows_a_value * self._layout.parameters(plan.levels[-1]))
+        least = rows_needed(plan.columns, plan.cells, plan.rows_a_value)
         if len(x) < least:
             columns = counted(len(self._body.columns), "column")
             why = f", three for each value of its {columns}" if plan.rows_a_value else ""

@@ -39,6 +39,14 @@ def test_what_is_learned_and_from_what():
     assert own["Model"] == "mine:Net"
 
 
+def test_what_exact_sums_open_stands_in_place_of_rounds():
+    told = sentences('[task]\nname = "ward"\n[model]\nclass = "node.models:Additive"\n' + TABLE)
+    assert told["Opened"].startswith("Each member's computer sees exact totals of every pair of columns; ")
+    assert told["Members"] == "The same in all sums; the run ends with a member that is gone for good"
+    assert "Rounds" not in told
+    assert told["Privacy"].startswith("none: sums hide each member's numbers")
+
+
 @pytest.mark.parametrize(
     ("privacy", "told"),
     [

@@ -4,16 +4,16 @@ import pytest
 
 from node.task.load import read_task
 from node.task.shared_noise_keys import readable
-from node.task.table_models import ADDITIVE, most_cells
+from node.task.table_models import ADDITIVE, TREES, most_cells, opened
 from node.training.model_file import task_table
 from tests.own_data import TABLE, told
 
 PRIVATE = {"privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 1.0}, "train": {"expected_rows": 900}}
 
 
-def made(target=TABLE["target"], args=None, **sections):
+def made(target=TABLE["target"], args=None, cls=ADDITIVE, **sections):
     schema = {**TABLE, "target": target}
-    model = {"class": ADDITIVE, **({} if args is None else {"args": args})}
+    model = {"class": cls, **({} if args is None else {"args": args})}
     return read_task({"task": {"name": "t"}, "model": model, "data": {"schema": schema}, **sections})
 
 
@@ -43,14 +43,47 @@ def test_nothing_is_trained_locally(name, value):
     )
 
 
-@pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd"])
+@pytest.mark.parametrize("mechanism", ["ldp", "aldp"])
 def test_noise_of_single_members_is_refused(mechanism):
     assert told(lambda: made(privacy={"mechanism": mechanism})) == (
-        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Additive', which is "
-        "made by sums over all members; allowed: 'none', 'distributed-dp-sgd'"
+        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Additive', of which "
+        "no member has updates; allowed: 'none', 'distributed-dp-sgd'"
     )
 
 
 @pytest.mark.parametrize(("columns", "cells"), [(1, 31), (50, 20), (250, 4), (1000, 4)])
 def test_many_columns_have_few_cells_each(columns, cells):
     assert most_cells(columns) == cells
+
+
+def test_trees_follow_curves_where_sums_are_exact():
+    assert {"trees": 100, "depth": 4}.items() <= made().model.args.items()
+    assert "trees" not in made(**PRIVATE).model.args
+    alone = made(cls=TREES).model.args
+    assert {"trees": 100, "depth": 4, "rate": 0.1, "cells": 63}.items() <= alone.items()
+    assert made(args={"trees": 0}).model.args["trees"] == 0
+
+
+@pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd", "distributed-dp-sgd"])
+def test_trees_have_no_privacy(mechanism):
+    assert told(lambda: made(cls=TREES, privacy={"mechanism": mechanism, "epsilon": 1.0})) == (
+        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Trees': trees lose by "
+        "noise what node.models:Additive keeps; take that, or privacy.mechanism = 'none'"
+    )
+
+
+def test_trees_after_curves_have_no_privacy():
+    assert told(lambda: made(args={"trees": 5}, **PRIVATE)) == (
+        "model.args.trees = 5 is refused with privacy.mechanism = 'distributed-dp-sgd': trees lose by noise "
+        "what curves keep; allowed: 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cls", "args", "parts"),
+    [(ADDITIVE, {"trees": 0}, (True, False)), (ADDITIVE, {}, (True, True)), (TREES, {}, (False, True))],
+)
+def test_what_sums_open_is_said_of_each_model(cls, args, parts):
+    said = opened(cls, args)
+    assert ("every pair of columns" in said, "groups of rows that trees part" in said) == parts
+    assert said.startswith("each member's computer sees exact totals of ")

@@ -14,9 +14,17 @@ from dataclasses import replace
 import pytest
 from aiohttp import ClientSession, web
 
-from node.net import doors
-from node.net.doors import BODY_BYTES, MEMBER_BODY_BYTES, ROOMS, STEP_BYTES, Bounds, Rooms, raise_descriptors
-from node.net.rooms import Bound
+from node.net.incoming import doors
+from node.net.incoming.doors import (
+    BODY_BYTES,
+    MEMBER_BODY_BYTES,
+    ROOMS,
+    STEP_BYTES,
+    Bounds,
+    Rooms,
+    raise_descriptors,
+)
+from node.net.incoming.rooms import Bound
 from node.net.traffic import Counts
 from node.net.versions import SUBPROTOCOL
 from node.system.free_memory import give_back

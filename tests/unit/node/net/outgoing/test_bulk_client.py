@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from node.net.bulk_client import MAX_ANSWER_BYTES, BulkClient, Kind, Pass, _Connection
+from node.net.outgoing.bulk_client import MAX_ANSWER_BYTES, BulkClient, Kind, Pass, _Connection
 from protocol.wire.codec import Frame
 
 FINE = b"HTTP/1.1 204 No Content\r\nDate: today\r\n\r\n"

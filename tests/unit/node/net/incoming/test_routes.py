@@ -7,9 +7,9 @@ import pytest
 from aiohttp import ClientSession, web
 
 from benchmarks.page.server import node_view
-from node.net.doors import Bounds, Rooms
-from node.net.rooms import Bound
-from node.net.routes import Shared, answers
+from node.net.incoming.doors import Bounds, Rooms
+from node.net.incoming.rooms import Bound
+from node.net.incoming.routes import Shared, answers
 from node.net.traffic import Counts
 from node.observe.access import Access
 from node.observe.page import Page

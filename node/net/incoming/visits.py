@@ -15,8 +15,8 @@ from itertools import count
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
-from node.net.doors import RELAYED_OPEN_S, Doors
-from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, SMALL_BYTES, Intake, log
+from node.net.incoming.doors import Doors
+from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, RELAYED_OPEN_S, SMALL_BYTES, Intake, log
 from node.net.outbox import Budget, Outbox
 from node.net.reply_path import NO_WAY_BACK, Back, Nowhere
 from node.net.traffic import Counts, phase_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.net.listening import check_names, endpoint_of, listen, listen_where_possible
+from node.net.incoming.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.system.addresses import PeerAddress
 from node.system.errors import ConfigError, UserError
 

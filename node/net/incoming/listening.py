@@ -12,7 +12,7 @@ from node.system.errors import ConfigError, UserError, reason
 from node.system.streams import BoundAddress
 
 BACKLOG = 512
-"""Connections that may wait for accept: some four seconds in a flood (node.net.doors); a dial waits five."""
+"""Connections that may wait for accept: 4 s in a flood (node.net.incoming.doors); a dial waits five."""
 DEFAULT = "127.0.0.1:0"
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from node.net.doors import (
+from node.net.incoming.doors import (
     BODY_LEAST_BYTES_PER_S,
     BOUNDS,
     MEMBER_BODY_LEAST_BYTES_PER_S,
@@ -12,8 +12,8 @@ from node.net.doors import (
     ROOMS,
     origin_of,
 )
-from node.net.rooms import Bound, Room
-from node.net.tickets import TICKET_BYTES, Tickets
+from node.net.incoming.rooms import Bound, Room
+from node.net.incoming.tickets import TICKET_BYTES, Tickets
 
 
 def entered(room, who, origin, now_s=0.0, weight=1):
@@ -89,7 +89,7 @@ def test_who_has_a_network_of_addresses_counts_as_one():
 
 
 def test_the_table_of_bounds_is_what_is_kept():
-    page = (Path(__file__).resolve().parents[4] / "docs" / "operating.md").read_text("utf-8")
+    page = (Path(__file__).resolve().parents[5] / "docs" / "operating.md").read_text("utf-8")
     part = page.partition("## What strangers may take\n")[2].partition("\n## ")[0]
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if "|" in line

@@ -22,10 +22,9 @@ from aiohttp import (
     WSServerHandshakeError,
 )
 
-from node.net.bulk_client import Pass
-from node.net.doors import RELAYED_OPEN_S
-from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES
-from node.net.stream_connector import StreamConnector
+from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, RELAYED_OPEN_S
+from node.net.outgoing.bulk_client import Pass
+from node.net.outgoing.stream_connector import StreamConnector
 from node.net.tls import Dialling, Tls, WrongPeer, not_met
 from node.net.versions import UNNAMED, UPGRADE_REQUIRED, OtherVersion, difference, of_answer, subprotocol
 from node.system.addresses import parse_endpoint

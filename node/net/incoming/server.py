@@ -1,8 +1,8 @@
 """The incoming side of a node: it serves frames on websockets and in POST bodies, and other routes.
 
 The server reads nothing beyond the limits of the codec; it counts and drops what breaks a rule.
-`node.net.doors` decides who may connect, for how long and how many at once; `node.net.visits` handles links
-and the keys at their far ends.
+`node.net.incoming.doors` decides who may connect, for how long and how many at once;
+`node.net.incoming.visits` handles links and the keys at their far ends.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from aiohttp.abc import AbstractAccessLogger
 from aiohttp.typedefs import Handler, Middleware
 
 from node.net import versions
-from node.net.doors import BOUNDS, DOORS, Bounds, Doors, Guest
+from node.net.incoming.doors import BOUNDS, DOORS, Bounds, Doors, Guest
+from node.net.incoming.visits import Visits, new_websocket, ticket_of
 from node.net.intake import Intake
 from node.net.tls import Tls
 from node.net.versions import UPGRADE_REQUIRED, Mixed
-from node.net.visits import Visits, new_websocket, ticket_of
 from node.system.addresses import join_endpoint
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
@@ -92,7 +92,7 @@ class Server:
         self._doors: Doors | None = None
 
     async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
-        """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
+        """Serves on an already bound socket. `routes` are those besides frames (node.net.incoming.routes)."""
         counts = self._intake.counts
         doors = Doors(counts, self._bounds, self._system, self._mixed.look)
         app = web.Application(client_max_size=MAX_FRAME_BYTES, middlewares=[_at(doors, self._intake.drop)])

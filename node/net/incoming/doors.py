@@ -16,7 +16,8 @@ a member, by the relay's word, and may be slow.
 When a room is full, the doors close the guest that was silent for the longest time, never the newest one.
 They close no guest in `members` to make room for a stranger. A connection that has sent nothing costs a
 descriptor and an entry: HTTP and TLS, which take a quarter of a megabyte, start with its first byte. Bounds
-on buffers count the bytes that have arrived, not the announced length. `node.net.rooms` implements the rooms.
+on buffers count the bytes that have arrived, not the announced length. `node.net.incoming.rooms` implements
+the rooms.
 
 The links call:
 
@@ -42,8 +43,9 @@ from typing import Annotated, cast, get_type_hints
 from aiohttp import web
 
 from node.net.aborting import abort
-from node.net.rooms import Bound, Room
-from node.net.tickets import Tickets
+from node.net.incoming.rooms import Bound, Room
+from node.net.incoming.tickets import Tickets
+from node.net.intake import RELAYED_OPEN_S
 from node.net.traffic import Counts
 from node.net.versions import Look, nowhere
 from node.system.free_memory import give_back
@@ -67,9 +69,6 @@ ASKING = Bound(128, 64, REQUEST_S)
 """Requests that the node is receiving or answering."""
 IDLE = Bound(64, 32, IDLE_S)
 """Connections whose last request was answered, kept open for the next one."""
-RELAYED_OPEN_S = 40.0
-"""Time limit for each step in which a relayed stream opens, at both ends. Those of all members may open at
-once, on a machine and a line of any speed, and TLS waits behind bulk. A relay says earlier who is away."""
 RELAYED = Bound(256, 16, RELAYED_OPEN_S)
 """Streams that a relay brought, until a first request, and websockets among them until their proof."""
 LINKING = Bound(128, 64, PROOF_S)

@@ -21,13 +21,12 @@ from typing import Protocol
 
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
-from node.net.bulk_client import Answer, BulkClient, Kind
-from node.net.dialling import CLOSE_S, CONNECT_CAP_S, Opened
-from node.net.doors import RELAYED_OPEN_S
-from node.net.intake import SMALL_BYTES, Intake, log
+from node.net.intake import RELAYED_OPEN_S, SMALL_BYTES, Intake, log
 from node.net.outbox import Budget, Outbox
+from node.net.outgoing.bulk_client import Answer, BulkClient, Kind
+from node.net.outgoing.dialling import CLOSE_S, CONNECT_CAP_S, Opened
+from node.net.outgoing.resending import AGAIN_FOR_S, KEPT_FRAMES, Kept, Outgoing
 from node.net.reply_path import NO_WAY_BACK
-from node.net.resending import AGAIN_FOR_S, KEPT_FRAMES, Kept, Outgoing
 from node.net.tls import Tls
 from node.net.traffic import Counts, Uploads
 from node.system.clock import Clock
