@@ -33,7 +33,7 @@ from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
 from node.runtime.clocks import skew_words
 from node.runtime.contributions.learning import design, make_learning
-from node.runtime.contributions.metric_notes import cost_of_counts
+from node.runtime.contributions.metric_notes import cell_words, cost_of_counts
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy.budget import (
     can_train,
@@ -205,6 +205,7 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
         yield finding
     yield _budget(options, mechanism)
     if isinstance(mechanism, DistributedDP):
+        yield from (Finding("ok", *line) for line in cell_words(mechanism).items())
         yield _steps(options, mechanism)
     yield from _counts(options, mechanism, len(dataset.test_y))
     yield from _noise(task, named, mechanism)

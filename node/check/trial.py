@@ -22,7 +22,7 @@ from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding
 from node.data.dataset import Dataset
 from node.data.report import TOO_FEW
-from node.jobs.steps import StepTrainer
+from node.jobs.additive.private_steps import step_trainer
 from node.runtime.contributions.learning import make_learning
 from node.system.errors import shown
 from node.task.data_schema import ClassTarget
@@ -183,11 +183,10 @@ def _shared_steps(task: Task, sample: Dataset, seed: int, mechanism: Distributed
     plan, shared = task.step_plan, mechanism.shared
     if plan is None:
         raise ValueError("a task with shared noise has a plan of its steps")
-    gradient, rows = shared.gradient, sample.units
-    batch = gradient.sampling_probability * rows
-    multiplier = gradient.noise_multiplier * math.sqrt(members) * batch / shared.expected_batch
-    rule = replace(shared, gradient=replace(gradient, noise_multiplier=multiplier), expected_batch=batch)
-    trainer = StepTrainer(task, plan, build_model(task, sample), sample, seed, rule)
+    batch = shared.gradient.sampling_probability * sample.units
+    one = mechanism.louder(math.sqrt(members) * batch / shared.expected_batch)
+    one = replace(one, shared=replace(one.shared, expected_batch=batch))
+    trainer = step_trainer(task, plan, build_model(task, sample), sample, seed, one)
     steps = min(plan.steps, _ROUNDS * plan.report_every)
 
     def train(base: Vector) -> Vector:

@@ -16,8 +16,8 @@ from node.system.errors import ConfigError, counted, shown
 from node.system.toml_text import toml
 from node.task.data_schema import ClassTarget, Schema
 from node.task.load import read_task
-from node.task.sections import Task
-from node.task.table_models import ADDITIVE, TREES
+from node.task.sections import ADDITIVE, Task
+from node.task.table_models import TREES
 
 _FIXED = {"name", "kind"}
 """Keys of a column that say which one it is."""

@@ -13,9 +13,9 @@ from node.storage.regular_files import check_regular
 from node.system.errors import ConfigError, counted, one_line, reason, shown
 from node.task.data_schema import ArraySchema, ClassTarget, TableSchema
 from node.task.load import read_task
-from node.task.sections import Task
+from node.task.sections import ADDITIVE, Task
 from node.task.shared_noise_keys import DISTRIBUTED
-from node.task.table_models import ADDITIVE, SAME_MEMBERS, TREES, is_exact, opened
+from node.task.table_models import SAME_MEMBERS, TREES, is_exact, opened
 
 _MODELS = {
     ADDITIVE: "additive: a curve for each column, which can be read",

@@ -10,8 +10,9 @@ from node.jobs.additive.job import rows_needed
 from node.models.additive import cell_columns
 from node.system.errors import ConfigError
 from node.task.data_schema import TableSchema
+from node.task.sections import ADDITIVE
 from node.task.shared_noise_keys import DISTRIBUTED
-from node.task.table_models import ADDITIVE, TREES, model_arguments
+from node.task.table_models import TREES, model_arguments
 
 if TYPE_CHECKING:
     from node.init.options import InitOptions

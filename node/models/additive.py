@@ -97,15 +97,21 @@ class Cells(nn.Module):
         self.numbers = tuple(column for column in self.columns if column.kind == "number")
         self._features = self.columns[-1].feature + self.columns[-1].width
         filled = torch.full((len(self.numbers), cells - 1), _BEYOND)
+        self.edges = nn.Parameter(filled, requires_grad=False)  # the same at all peers
+        self.set_edges(edges)
+
+    def set_edges(self, edges: Sequence[Sequence[float]]) -> None:
+        """Sets the edges of each column of numbers; without any, all its values share a cell."""
+        most = self.edges.shape[1]
         if edges and len(edges) != len(self.numbers):
             raise ValueError(
                 f"edges has {len(edges)} lists; allowed: {len(self.numbers)}, one for each column of numbers"
             )
-        for row, given in zip(filled, edges, strict=False):
-            if len(given) >= cells or sorted(set(given)) != list(given):
-                raise ValueError(f"edges must be lists of at most {cells - 1} rising numbers, not {given}")
+        self.edges.fill_(_BEYOND)
+        for row, given in zip(self.edges, edges, strict=False):
+            if len(given) > most or sorted(set(given)) != list(given):
+                raise ValueError(f"edges must be lists of at most {most} rising numbers, not {given}")
             row[: len(given)] = torch.tensor(given)
-        self.edges = nn.Parameter(filled, requires_grad=False)  # the same at all peers
 
     @property
     def widest(self) -> int:

@@ -21,7 +21,7 @@ from protocol.actions import Note, Notice
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
 _ODD = frozenset({Note.CLOCK, Note.EPOCH, Note.OTHER_VERSION})
-_OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM, Note.STAYS})
+_OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM, Note.FOLLOWS, Note.STAYS})
 _EXPLAINED = frozenset(
     {
         *_UNWELCOME,

@@ -10,14 +10,12 @@ from pathlib import Path
 from node.invitation.key import key_file, own_key
 from node.options import NodeOptions, parse_arguments
 from node.storage.owners_files import read_limited
-from node.storage.swarm_file import AGREED, SWARM, TASK, Own, Swarm, read_swarm
+from node.storage.swarm_file import AGREED, AGREEMENT, SWARM, TASK, Own, Swarm, read_swarm
 from node.system.errors import ConfigError, one_line
 from protocol.invitation.messages import MAX_TASK_BYTES
 from protocol.invitation.roster import task_digest
 from protocol.wire.endpoints import of_key
 from protocol.wire.ids import Key
-
-AGREEMENT = "agreement"
 
 
 def learn(folder: Path, more: Sequence[str] = ()) -> int:

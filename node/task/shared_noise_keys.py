@@ -65,6 +65,11 @@ def resolved(task: Task, table: Mapping[str, object]) -> Task:
     _check_training(task, table)
     _check_aggregation(task)
     found = _with_batch(_with_group(task, table), table)
+    if (found.train.steps or 0) <= found.cell_sums:
+        raise ConfigError(
+            f"train.steps = {found.train.steps} is refused with {found.model.cls}, whose first "
+            f"{found.cell_sums} sums find its cells; allowed: at least {found.cell_sums + 1}"
+        )
     honest, group = found.privacy.honest or 0, found.aggregation
     if group.min_participants < honest + 1:
         raise ConfigError(

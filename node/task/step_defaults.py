@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from node.task.sections import ModelSection
-from node.task.table_models import ADDITIVE
+from node.task.sections import ADDITIVE, ModelSection
 
 _EXPECTED_BATCH, _LARGE_BATCH = 4096, 8192  # rows; if there are fewer, all take part in every step
 _ROWS_FOR_LARGE_BATCH = 320_000  # at epsilon 1

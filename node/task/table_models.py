@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import BooleanColumn, ClassTarget, Column, NumberColumn, TableSchema
+from node.task.sections import ADDITIVE, Task
 
-if TYPE_CHECKING:
-    from node.task.sections import Task
-
-ADDITIVE, TREES = "node.models:Additive", "node.models:Trees"
+TREES = "node.models:Trees"
+TABLE_MODELS = (ADDITIVE, TREES)
 LEVELS = (31, 24, 16, 12, 8, 6, 4)
 """How many cells a column of numbers may have at most; the first that suits all members is taken."""
 OF_LOCAL_TRAINING = (
@@ -40,7 +39,7 @@ _OF_UPDATES = ("ldp", "aldp")
 
 def is_exact(task: Task) -> bool:
     """Returns whether sums without noise, of the same members, make the task's model."""
-    return task.model.cls in (ADDITIVE, TREES) and task.privacy.mechanism == "none"
+    return task.model.cls in TABLE_MODELS and task.privacy.mechanism == "none"
 
 
 def opened(cls: str, args: Mapping[str, Any]) -> str:
@@ -57,6 +56,11 @@ def most_cells(columns: int) -> int:
     return min(LEVELS[0], max(LEVELS[-1], _CELLS_IN_ALL // columns))
 
 
+def cells_allowed(task: Task, schema: TableSchema) -> int:
+    """Returns how many cells a column of numbers may have in a task's model of tables."""
+    return CELLS_OF_TREES if task.model.cls == TREES else most_cells(len(schema.columns))
+
+
 def model_arguments(schema: TableSchema) -> dict[str, Any]:
     """Returns model.args for an additive model of tables of this schema."""
     target = schema.target
@@ -66,11 +70,11 @@ def model_arguments(schema: TableSchema) -> dict[str, Any]:
     return args | ({"one_against_rest": True} if outputs > 1 else {})
 
 
-def fitted_arguments(args: Mapping[str, Any], schema: TableSchema) -> dict[str, Any]:
-    """Returns an additive model's arguments for rows of another schema."""
-    found = model_arguments(schema)
+def fitted_arguments(task: Task, schema: TableSchema) -> dict[str, Any]:
+    """Returns the arguments of a task's model of tables for rows of another schema."""
+    found, args = model_arguments(schema), task.model.args
     kept = {name: value for name, value in args.items() if name not in (*found, "one_against_rest")}
-    return {**kept, **found, "cells": min(args["cells"], most_cells(len(schema.columns)))}
+    return {**kept, **found, "cells": min(args["cells"], cells_allowed(task, schema))}
 
 
 def tree_arguments(task: Task) -> dict[str, object]:
@@ -100,7 +104,7 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
     have, and for keys without an effect.
     """
     schema, model, train = task.data.schema, task.model, task.train
-    if model.cls not in (ADDITIVE, TREES):
+    if model.cls not in TABLE_MODELS:
         return task
     if model.cls == TREES and not is_exact(task):
         raise ConfigError(

@@ -368,7 +368,7 @@ class Trainer:
             self._load_features()
             self._put(vector)
             named = shapes(self._model, self._section.parameters)
-            return whole_model(self._model, split_vector(vector, named))
+            return whole_model(self._model, split_vector(self._parameters(vector), named))
 
     @property
     def device(self) -> str:
@@ -395,8 +395,12 @@ class Trainer:
 
     def _put(self, vector: Vector) -> None:
         """Writes `vector` (d,) into the model and estimates its batch statistics."""
-        write_vector(self._model, vector, self._section.parameters)
+        write_vector(self._model, self._parameters(vector), self._section.parameters)
         self._norms.estimate(self._dataset.train_x)
+
+    def _parameters(self, vector: Vector) -> Vector:
+        """Returns what of `vector` are parameters of a model: all of it."""
+        return vector
 
     def _run_round(self, round_number: int, own: int, stop: threading.Event) -> float:
         """Trains the model in place; returns the mean loss of the last epoch, or of what there was of one."""

@@ -13,8 +13,8 @@ from node.data.dataset import Dataset
 from node.options import NodeOptions
 from node.system.system import System
 from node.task.load import read_task
-from node.task.sections import Task
-from node.task.table_models import ADDITIVE, TREES
+from node.task.sections import ADDITIVE, Task
+from node.task.table_models import TREES
 from node.training.local_tensors import Array
 from node.training.model_file import read_tensors
 from protocol.wire.masked_messages import Masked, Release

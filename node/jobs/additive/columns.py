@@ -13,16 +13,28 @@ from node.task.data_schema import (
     Target,
 )
 from node.task.sections import Task
-from node.task.table_models import CELLS_OF_TREES, LEVELS, TREES, kind_of, model_arguments, most_cells
+from node.task.table_models import LEVELS, TREES, cells_allowed, kind_of, model_arguments
 from node.training.figures.calibration import class_weights
 
 
 def plan_of(task: Task) -> Plan:
     """Returns what all members of a task know. Raises ConfigError if it is none of a model of tables."""
+    schema = fitting_schema(task)
+    return Plan(
+        tuple((kind_of(column), column.width) for column in schema.columns),
+        task.model.args["cells"],
+        encoded_ranges(schema),
+        _weights(task, schema.target),
+        rows_a_value=0 if task.model.cls == TREES else ROWS_A_COEFFICIENT,
+    )
+
+
+def fitting_schema(task: Task) -> TableSchema:
+    """Returns the task's schema. Raises ConfigError unless its model's arguments are those of its columns."""
     schema, model = task.data.schema, task.model
     if not isinstance(schema, TableSchema):
         raise ConfigError(f"model.class = {model.cls!r} is refused: it needs a table with a data.schema")
-    most = CELLS_OF_TREES if model.cls == TREES else most_cells(len(schema.columns))
+    most = cells_allowed(task, schema)
     for name, value in model_arguments(schema).items():
         found = model.args.get(name)
         fits = (
@@ -34,13 +46,7 @@ def plan_of(task: Task) -> Plan:
                 f"model.args.{name} = {shown(found)} does not suit the data.schema of this table; "
                 f"allowed: {allowed}"
             )
-    return Plan(
-        tuple((kind_of(column), column.width) for column in schema.columns),
-        model.args["cells"],
-        encoded_ranges(schema),
-        _weights(task, schema.target),
-        rows_a_value=0 if model.cls == TREES else ROWS_A_COEFFICIENT,
-    )
+    return schema
 
 
 def encoded_ranges(schema: TableSchema) -> tuple[tuple[float, float], ...]:

@@ -10,7 +10,8 @@ most: to none where it has no value, and in the second histogram where its piece
 of the first are public, those of the second are computed from the released sum of the first alone; so they
 are the same for both neighbours, given that sum. Persons add the mean of their rows' vectors, whose norm is
 not larger. QED. Two Gaussian releases with the multiplier z, the second adaptive, cost as much as one with
-z / sqrt(2) (Dong, Roth & Su 2022, Corollary 3.3). `mechanisms.noised_counts` shares the noise and rounds it.
+z / sqrt(2) (Dong, Roth & Su 2022, Corollary 3.3). `mechanisms.noised_counts` shares the noise and rounds it,
+and `mechanisms.updates.distributed` sizes it.
 
 Unit of privacy: one record, or one person; neighbours: add or remove it; norm: L2.
 """
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.ledger import Event, releases_noise_multiplier, rounded_up
+from mechanisms.accounting.ledger import Event
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noise.randomness import Words as RandomWords
 from mechanisms.noised_counts import CountGrid, CountNoise
@@ -35,18 +36,9 @@ from node.storage.vector_files import Floats
 from protocol.wire.ids import Key
 
 EVEN, HALVINGS, AGAIN = 64, 11, 64
-RELEASES = 2
 MOST_CELLS = 16
-SHARE = 0.1
-"""The part of the task's epsilon and delta that cells cost."""
 _SURE = 3.0  # standard deviations of the noise
 _FIRST = EVEN + HALVINGS
-
-
-def cell_noise(epsilon: float, delta: float, honest: int) -> CountNoise:
-    """Returns the noise of both histograms, for `SHARE` of a budget, if so many others are honest."""
-    least = releases_noise_multiplier(SHARE * epsilon, SHARE * delta, RELEASES)
-    return CountNoise(rounded_up(least), RELEASES, honest)
 
 
 @dataclass(frozen=True)
@@ -67,9 +59,14 @@ class PrivateCells:
         noise: CountNoise,
         members: int,
         words: RandomWords | None = None,
+        most: int = MOST_CELLS,
     ) -> None:
-        """`members`: of the largest sum; `words`: secret; None: the system's. Raises ValueError."""
+        """`members`: of the largest sum; `words`: secret; None: the system's. `most`: cells of a column.
+
+        Raises ValueError if the noise drowns all counts.
+        """
         self._ranges, self._rows, self._words = ranges, rows, words or SystemWords()
+        self._most = min(most, MOST_CELLS)
         self._grid = CountGrid(noise, math.sqrt(len(ranges)), members)
         self._sizes = [len(ranges) * _FIRST, len(ranges) * AGAIN]
 
@@ -122,14 +119,14 @@ class PrivateCells:
         """Returns the edges of each column's cells, from both histograms."""
         counts, least = self._histogram(base, 1)
         grids = [cut.grid(rows) for cut, rows in zip(self._cuts(base, 1), counts, strict=True)]
-        return tuple(tuple(edges_of(grid, MOST_CELLS, least)[0].tolist()) for grid in grids)
+        return tuple(tuple(edges_of(grid, self._most, least)[0].tolist()) for grid in grids)
 
     def _cuts(self, base: Floats, generation: int) -> list[Cut]:
         first = [_first_cut(low, high) for low, high in self._ranges]
         if generation == 0:
             return first
         counts, least = self._histogram(base, 0)
-        return [cut.grid(rows).cut(MOST_CELLS, AGAIN, least) for cut, rows in zip(first, counts, strict=True)]
+        return [cut.grid(rows).cut(self._most, AGAIN, least) for cut, rows in zip(first, counts, strict=True)]
 
     def _histogram(self, base: Floats, number: int) -> tuple[Counts, int]:
         """Returns the rows (m, pieces) of a histogram, and how many are more than its noise."""

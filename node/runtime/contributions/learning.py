@@ -13,14 +13,14 @@ from mechanisms.noise.randomness import SystemWords
 from mechanisms.noised_counts import CountGrid
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
+from node.jobs.additive.private_steps import step_trainer
 from node.jobs.beside import Beside, SwarmMetric
 from node.jobs.exact_model import ExactTrainer
 from node.jobs.job import Job
-from node.jobs.steps import StepTrainer
 from node.runtime.contributions.contribution import Contribution
 from node.runtime.contributions.jobs import JobSums
 from node.runtime.contributions.loss_gate import check_loss_gate
-from node.runtime.contributions.metric_notes import swarm_metric_words
+from node.runtime.contributions.metric_notes import cell_words, swarm_metric_words
 from node.runtime.contributions.metric_of_all import (
     Counted,
     DigitWords,
@@ -181,6 +181,7 @@ def make_swarm_metric(
         trainer.outputs_by_row,
         dataset.validates,
         Noise(grid, SystemWords(entropy), None if of is None else of.test.numpy()),
+        task.cell_sums,
     )
 
 
@@ -196,7 +197,7 @@ def _steps(
     shared, plan = mechanism.shared, task.step_plan
     if plan is None:
         raise ValueError("a task with shared noise has a plan of its steps")
-    trainer = StepTrainer(task, plan, model, dataset, seed, shared, SystemWords(entropy))
+    trainer = step_trainer(task, plan, model, dataset, seed, mechanism, SystemWords(entropy))
     metric = make_swarm_metric(task, trainer, dataset, mechanism, None, entropy)
     job = Beside(trainer, metric)
     silent = replace(job, is_silent=True)
@@ -205,17 +206,21 @@ def _steps(
         mechanism=mechanism,
         spends_for=task.task.name,
         contribution=lambda state: JobSums(state, job, mechanism, silent, job.figure),
-        offered=shared.size + metric.slots,
+        offered=max(trainer.words(generation) for generation in range(task.cell_sums + 1)) + metric.slots,
         bound=None,
         job=job,
         computed={
             "noise_multiplier": shared.gradient.noise_multiplier,
             "unit": shared.unit,
+            **(
+                {} if mechanism.cells is None else {"cell_noise_multiplier": mechanism.cells.noise_multiplier}
+            ),
             **_computed(mechanism),
         },
         words={
             "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
             f"{plan.expected_batch:.6g} {task.unit}s of all members",
+            **cell_words(mechanism),
             **swarm_metric_words(task, mechanism),
         },
     )

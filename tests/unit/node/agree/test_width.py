@@ -6,7 +6,7 @@ import pytest
 
 from node.agree.width import check_narrowing, fitted, with_classes
 from node.task.load import read_task
-from node.task.table_models import ADDITIVE
+from node.task.sections import ADDITIVE
 from tests.own_data import TABLE, task, told
 
 LINEAR = {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}}

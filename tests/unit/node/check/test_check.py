@@ -167,7 +167,9 @@ def test_more_names_than_nodes_tell_each_other(task, finds, tmp_path, monkeypatc
         "from torch import nn\n"
         "class Deep(nn.Sequential):\n"
         "    def __init__(self):\n"
-        "        super().__init__(*(nn.Linear(7, 7) for _ in range(600)), nn.Linear(7, 2))\n"
+        "        super().__init__()\n"
+        "        for number in range(12):\n"
+        "            self.add_module(f'{number:01000}', nn.Linear(7, 2 if number == 11 else 7))\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     words = "which nodes tell each other; allowed: at most 16384; choose fewer columns"

@@ -12,7 +12,8 @@ from node.jobs.exact_model import ExactTrainer, exact_job
 from node.system.errors import UserError
 from node.task.import_path import import_class
 from node.task.load import read_task
-from node.task.table_models import ADDITIVE, TREES
+from node.task.sections import ADDITIVE
+from node.task.table_models import TREES
 from node.training.build import build_model
 from node.training.figures.curves import curves
 

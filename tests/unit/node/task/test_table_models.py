@@ -3,8 +3,9 @@
 import pytest
 
 from node.task.load import read_task
+from node.task.sections import ADDITIVE
 from node.task.shared_noise_keys import readable
-from node.task.table_models import ADDITIVE, TREES, most_cells, opened
+from node.task.table_models import TREES, most_cells, opened
 from node.training.model_file import task_table
 from tests.own_data import TABLE, told
 

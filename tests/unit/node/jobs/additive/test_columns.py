@@ -6,7 +6,8 @@ from node.jobs.additive.columns import plan_of
 from node.models import Additive
 from node.system.errors import ConfigError
 from node.task.load import read_task
-from node.task.table_models import ADDITIVE, model_arguments
+from node.task.sections import ADDITIVE
+from node.task.table_models import model_arguments
 
 AGE = {"name": "age", "kind": "number", "mean": 50.0, "std": 20.0, "missing": True, "low": 0.0, "high": 110.0}
 INCOME = {"name": "income", "kind": "number", "mean": 1000.0, "std": 100.0, "low": 0.0, "high": 9e9}

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Ledger, privacy_spent
+from mechanisms.mechanism import CountPlan
 from mechanisms.noise.randomness import SeededWords
-from mechanisms.noised_counts import CountNoise
-from node.jobs.additive.private_cells import MOST_CELLS, NumberValues, PrivateCells, cell_noise
+from mechanisms.noised_counts import CountNoise, count_noise
+from node.jobs.additive.private_cells import MOST_CELLS, NumberValues, PrivateCells
+from node.task.sections import CELL_SHARE, CELL_SUMS
 
 RANGES = ((0.0, 8.0), (-2.0, 2.0), (0.0, 10.0))
 MEMBERS = 3
@@ -21,6 +23,10 @@ def made(n=9000):
     skewed = np.where(RNG.random(n) < 0.5, 0.004, RNG.exponential(0.3, n).clip(0, 8))
     rare = np.where(RNG.random(n) < 0.01, 5.0, np.nan)
     return np.stack([skewed, RNG.uniform(-2, 2, n), rare], 1).astype(np.float32)
+
+
+def cell_noise(epsilon):
+    return count_noise(CountPlan(CELL_SHARE, CELL_SUMS), epsilon, 1e-5, honest=1)
 
 
 def job(values, noise, persons=None, seed=0):
@@ -48,7 +54,7 @@ def shares(values, edges):
 @pytest.mark.parametrize(("epsilon", "cells"), [(1.0, 6), (8.0, 15)])
 def test_cells_are_even_under_noise(epsilon, cells):
     values = made()
-    (skewed, even, _), _ = learnt(values, cell_noise(epsilon, 1e-5, honest=1))
+    (skewed, even, _), _ = learnt(values, cell_noise(epsilon))
     assert cells <= len(even) + 1 <= MOST_CELLS
     rows = shares(values[:, 1], even)
     assert rows.max() < 3 * len(values) / cells
@@ -86,15 +92,15 @@ def test_a_person_counts_as_one_row_at_most():
 
 
 def test_both_histograms_cost_a_tenth_of_the_budget():
-    subject = job(made(100), cell_noise(2.0, 1e-5, honest=1))
+    subject = job(made(100), cell_noise(2.0))
     events = [event for generation in range(2) for event in subject.cost(generation)]
-    spent = privacy_spent(Ledger.of(events), 1e-6)
+    spent = privacy_spent(Ledger.of(events), 1e-5)
     assert spent.epsilon == pytest.approx(0.2, rel=2e-3)
     assert spent.epsilon <= 0.2
 
 
 def test_the_noise_of_two_honest_members_is_that_of_the_event():
-    noise = cell_noise(1.0, 1e-5, honest=1)
+    noise = cell_noise(1.0)
     empty, found = np.zeros((0, 3), np.float32), []
     for seed in range(2):
         subject = job(empty, noise, seed=seed)

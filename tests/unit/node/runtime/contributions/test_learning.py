@@ -8,7 +8,7 @@ from node.data.dataset import Dataset
 from node.models import Additive
 from node.runtime.contributions.learning import make_learning, make_tally
 from node.task.load import read_task
-from node.task.table_models import ADDITIVE
+from node.task.sections import ADDITIVE
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores
 from tests.own_data import told
 
