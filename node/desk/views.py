@@ -26,6 +26,7 @@ _MODELS = {
     "node.models:Scattering": "a linear model on scattering features, which are not trained",
 }
 _FEW = 5
+_STATISTICS_ALONE = "nothing: table one, models and curves of its [statistics] are those of all members"
 
 
 def swarm_view(name: str, view: NodeView) -> dict[str, object]:
@@ -96,9 +97,7 @@ def task_view(name: str, text: str) -> dict[str, object]:
         "file": name,
         "name": task.task.name,
         "sentences": [
-            {"term": "Learns", "text": _learns(task)},
-            {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
-            *_length(task),
+            *(_lessons(task) if task.learns else [{"term": "Learns", "text": _STATISTICS_ALONE}]),
             {"term": "Privacy", "text": _privacy(task)},
         ],
         "marked": sum(line.marked for line in lines),
@@ -106,14 +105,18 @@ def task_view(name: str, text: str) -> dict[str, object]:
     }
 
 
-def _length(task: Task) -> list[dict[str, str]]:
-    """Returns how long a run is; of exact sums also what they open."""
+def _lessons(task: Task) -> list[dict[str, str]]:
+    """Returns what is learned, by which model and how long; of exact sums also what they open."""
+    what = [
+        {"term": "Learns", "text": _learns(task)},
+        {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
+    ]
     if not is_exact(task):
-        return [{"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]
-    told = opened(task.model.cls, task.model.args)
+        return [*what, {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]
     return [
-        {"term": "Opened", "text": f"{told[0].upper()}{told[1:]}"},
-        {"term": "Members", "text": f"{SAME_MEMBERS[0].upper()}{SAME_MEMBERS[1:]}"},
+        *what,
+        {"term": "Opened", "text": opened(task)},
+        {"term": "Members", "text": SAME_MEMBERS},
     ]
 
 
@@ -136,6 +139,8 @@ def _learns(task: Task) -> str:
 
 def _privacy(task: Task) -> str:
     section, unit = task.privacy, task.unit
+    if section.mechanism == "none" and not task.learns:
+        return "none: the program of each member sees exact totals; all the others can compute yours"
     if section.mechanism == "none":
         hidden = "each member's numbers" if is_exact(task) else "single updates"
         return f"none: sums hide {hidden}, but nothing bounds what the model remembers of a row"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from node.init.look import Look
 from node.init.proposal import Model, ModelKind, trained_on
 from node.jobs.additive.job import rows_needed
+from node.jobs.additive.state import Plan
 from node.models.additive import cell_columns
 from node.system.errors import ConfigError
 from node.task.data_schema import TableSchema
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 _MOST_WORK = 2e9
 """Operations of a Newton step, a cube of the values for each output: a minute or two in a run."""
-_HELD_BACK_BY_CHANCE = 0.9
-"""The part of the rows to train on that a split has at least."""
+_LEARNED_FROM = 0.7
+"""The least part of the training rows: a fifth says when trees help no more, and a split is by chance."""
 _FEWEST_WITH_NOISE = 2000
 """Rows of all members: of fewer, noise leaves too few cells a column, and a straight line learns more."""
 
@@ -71,11 +72,12 @@ def _refusal(options: InitOptions, found: Look, kind: ModelKind) -> str:
 
 def _too_few_or_many(schema: TableSchema, rows: int) -> str:
     model = model_arguments(schema)
-    columns = [(str(kind), int(width)) for kind, width in model["columns"]]
-    needed, there = rows_needed(columns, model["cells"]), int(trained_on(rows) * _HELD_BACK_BY_CHANCE)
+    columns = tuple((str(kind), int(width)) for kind, width in model["columns"])
+    needed = rows_needed(Plan(columns, model["cells"], (), ()))
+    there = int(trained_on(rows) * _LEARNED_FROM)
     if there < needed:
         return (
-            f": it needs {needed} rows to train on here, three for each value of its columns, and there are "
+            f": it needs {needed} rows to learn from here, three for each value of its columns, and has "
             f"about {there}; leave columns out (--leave-out), or give --model linear"
         )
     size = cell_columns(columns, model["cells"])[-1].places.stop

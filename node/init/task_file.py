@@ -31,7 +31,7 @@ from node.task.sections import (
     AgreementSection,
     TrainSection,
 )
-from node.task.table_models import SAME_MEMBERS, opened
+from node.task.table_models import SAME_MEMBERS
 
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
@@ -62,11 +62,8 @@ class Proposal:
     """The loss that the inspected rows ask for; None: the plain one."""
     drowned: str = ""
     """Why an agreement would say too little; empty: it would not."""
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether exact sums over all members make the model."""
-        return self.training is None
+    opened: str = ""
+    """What exact sums open; empty: the model is not made by them."""
 
     @property
     def unit(self) -> str:
@@ -127,7 +124,7 @@ def _told(proposal: Proposal) -> Iterator[str]:
         yield _REVEALED[proposal.loss.name]
     if isinstance(proposal.training, Training) and proposal.training.searched:
         yield "which learning rate suits your rows"
-    if not proposal.is_exact:
+    if not proposal.opened:
         yield "how many rows there are, to one digit"
 
 
@@ -140,9 +137,8 @@ def _task(proposal: Proposal) -> Iterator[str]:
 
 def _model(proposal: Proposal) -> Iterator[str]:
     model = proposal.model
-    if proposal.is_exact:
-        told = opened(model.cls, model.args)
-        told = f"Exact sums over all members make it: {told}. Members are {SAME_MEMBERS}."
+    if proposal.opened:
+        told = f"Exact sums over all members make it: {proposal.opened}. Members are {SAME_MEMBERS}."
         yield from wrap(told, _COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
     yield "[model]"
     yield f"class = {toml(model.cls)}    # {model.why}; any torch.nn.Module as 'package.module:Class'"
@@ -225,7 +221,7 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
     privacy, training, unit = proposal.privacy, proposal.training, proposal.unit
     yield "[privacy]"
     if privacy is None:
-        hidden = "each member's numbers" if proposal.is_exact else "single updates"
+        hidden = "each member's numbers" if proposal.opened else "single updates"
         yield f'mechanism = "none"        # sums hide {hidden}; nothing bounds what the model remembers'
     elif isinstance(training, SharedTraining):
         what = f"all peers together add the noise of a step, for every {unit}"

@@ -41,7 +41,7 @@ from node.task.load import read_task
 from node.task.plain_defaults import optimizer_of_a_rare_class
 from node.task.sections import COUNTS, Task
 from node.task.shared_noise_keys import DISTRIBUTED
-from node.task.table_models import SAME_MEMBERS, opened
+from node.task.table_models import SAME_MEMBERS, is_exact, opened
 
 _LOUD = (
     "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "
@@ -57,9 +57,10 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     """Writes a task file for the inspected data; returns the lines to print. ConfigError: no file."""
     proposal = _proposal(options, found)
     task = _task(proposal)
+    proposal = replace(proposal, opened=opened(task) if is_exact(task) else "")
     source = read_source(options.data, task)
     dataset = own_rows(source, task)
-    if options.privacy == "none" and not proposal.is_exact:  # then the owner's rows may choose loss and rate
+    if options.privacy == "none" and not proposal.opened:  # then the owner's rows may choose loss and rate
         if proposal.agreement is None and proposal.loss is None:  # else the rows of all choose the loss
             y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
             proposal = _with_loss(proposal, loss_for_rows(found.schema.target, y))
@@ -69,7 +70,7 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
             proposal = replace(proposal, training=training)
     task = _task(proposal)
     designed = design(task, dataset)  # a task that does not suit the data is not written
-    if proposal.is_exact:
+    if proposal.opened:
         made = make_learning(task, designed.model, dataset, task.task.seed, designed.mechanism)
         check_length(
             task.aggregation, max(options.peers or 0, task.aggregation.min_participants), made.offered
@@ -164,11 +165,10 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int, warnings: It
     if proposal.is_to_be_agreed:
         agree = f"python -m node.agree {options.out} --data {options.data}"
         following = f"next, everybody: {agree} --peers HOST:PORT,..."
-    told = opened(model.cls, model.args)
     size = f"one curve a column, at most {model.size} values" if model.follows else f"{model.size} parameters"
     return [
         f"model: {model.cls}, {size} ({model.why}); privacy: {budget}",
-        *([f"opened: {told}", f"members: {SAME_MEMBERS}"] if proposal.is_exact else []),
+        *([f"opened: {proposal.opened}", f"members: {SAME_MEMBERS}"] if proposal.opened else []),
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
         *([_LOUD] if loud else []),
         *warnings,

@@ -67,6 +67,7 @@ def html(results: Results, made: str) -> str:
         rows=escape(str(table.rows[0])),
         members=results.members,
         made=escape(made),
+        unfinished=f"<p class='note'>{escape(results.unfinished)}</p>\n" if results.unfinished else "",
         sections="\n".join(sections),
     )
 
@@ -196,7 +197,7 @@ _PAGE = """<!DOCTYPE html>
 <p class="overline">Murmuration statistics</p>
 <h1>{rows} rows of {members} members</h1>
 <p>{made}</p>
-</header>
+{unfinished}</header>
 <main>
 {sections}
 </main>

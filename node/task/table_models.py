@@ -23,12 +23,6 @@ OF_LOCAL_TRAINING = (
     *("grad_clip", "proximal", "local", "optimizer_args", "schedule", "schedule_args"),
 )
 """Keys of [train] that have no effect where exact sums make the model."""
-OPENED = (
-    "each member's computer sees exact totals of every pair of columns; all the others together can compute "
-    "yours"
-)
-"""What the exact sums of curves open."""
-_OPENED_BY_TREES = "groups of rows that trees part, some of them small"
 SAME_MEMBERS = "the same in all sums; the run ends with a member that is gone for good"
 """Who takes part in exact sums."""
 CELLS_OF_TREES = 63
@@ -42,13 +36,17 @@ def is_exact(task: Task) -> bool:
     return task.model.cls in TABLE_MODELS and task.privacy.mechanism == "none"
 
 
-def opened(cls: str, args: Mapping[str, Any]) -> str:
-    """Returns what exact sums open, for everybody who is about to take part; `args` may lack what follows."""
-    if cls == TREES:
-        return OPENED.replace("every pair of columns", _OPENED_BY_TREES)
-    return (
-        f"{OPENED}; as trees grow, also of {_OPENED_BY_TREES}" if args.get("trees", _MOST_TREES) else OPENED
+def opened(task: Task) -> str:
+    """Returns what the exact sums of a task open, for everybody who is about to take part."""
+    pairs, groups = "every pair of columns", "every group of rows that a tree parts, some of them small"
+    of_what = (
+        groups
+        if task.model.cls == TREES
+        else f"{pairs}, and of {groups}"
+        if task.model.args.get("trees")
+        else pairs
     )
+    return f"each member's computer sees exact totals of {of_what}; all the others together can compute yours"
 
 
 def most_cells(columns: int) -> int:

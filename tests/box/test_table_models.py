@@ -10,6 +10,8 @@ import torch
 
 from node.app.run import Prepared, prepared_on
 from node.data.dataset import Dataset
+from node.jobs.additive.job import MOST_SUMS
+from node.observe.run_folder import RunFolder
 from node.options import NodeOptions
 from node.system.system import System
 from node.task.load import read_task
@@ -96,7 +98,15 @@ def test_one_dies_in_a_sum_and_all_have_the_same_model(box_of, task, count, mome
         ended = [line["round"] for line in box.nodes[0].history if line["participants"]]
         assert ended == list(range(1, len(ended) + 1)), "each round, a tree or as many sums, has a line"
         assert len(ended) == (5 if task.model.cls == TREES else 9)
-    assert box.nodes[0].summary["generation"] > 5
+    last = box.nodes[0].summary["generation"]
+    assert last > 5
+    if task is CURVES:
+        assert [one["purpose"] for one in box.nodes[0].history] == ["cells"] * 4 + ["curves"] * (last - 4)
+        view = RunFolder(box.nodes[0].folder).read()
+        assert (view.exact, view.over, view.round, view.rounds) == (True, True, last, MOST_SUMS)
+        assert [curve.column for curve in view.curves.columns] == ["age", "smokes"]
+        assert {cell.share for cell in view.curves.columns[1].cells} == {0.46, 0.54}
+        assert view.curves.columns[0].bands
 
 
 def test_who_comes_late_receives_the_trees(box_of) -> None:

@@ -16,7 +16,6 @@ A base is the counts of generation 0, those of the pieces, the number of Newton 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Event
 from node.jobs import limbs
-from node.jobs.additive.cells import ROWS_A_COEFFICIENT, SUMS, Counts
+from node.jobs.additive.cells import SUMS, Counts
 from node.jobs.additive.newton import CodedRows, of_classes, of_numbers
 from node.jobs.additive.smoothing import Fit
 from node.jobs.additive.state import UNIT, Layout, Plan, Table
@@ -43,13 +42,10 @@ LEAST_ROWS = 20
 """The least rows of a site that takes part."""
 
 
-def rows_needed(
-    columns: Sequence[tuple[str, int]], cells: int, rows_a_value: int = ROWS_A_COEFFICIENT
-) -> int:
-    """Returns how many rows a member needs for `columns` and `cells` as `Additive` has them."""
-    plan = Plan(tuple(columns), cells, (), ())
-    coefficients = Layout(plan, Cells(columns, cells)).parameters(plan.levels[-1])
-    return max(LEAST_ROWS, rows_a_value * coefficients)
+def rows_needed(plan: Plan) -> int:
+    """Returns how many rows a member needs."""
+    coefficients = Layout(plan, Cells(plan.columns, plan.cells)).parameters(plan.levels[-1])
+    return max(LEAST_ROWS, plan.rows_a_value * coefficients)
 
 
 class AdditiveJob:
@@ -63,7 +59,7 @@ class AdditiveJob:
         self._layout = Layout(plan, self._body)
         self._table = lru_cache(maxsize=1)(self._table_of)
         self._coded = lru_cache(maxsize=1)(self._coded_rows)
-        least = rows_needed(plan.columns, plan.cells, plan.rows_a_value)
+        least = rows_needed(plan)
         if len(x) < least:
             columns = counted(len(self._body.columns), "column")
             why = f", three for each value of its {columns}" if plan.rows_a_value else ""
@@ -185,6 +181,11 @@ class AdditiveJob:
     def count_sums(self) -> int:
         """The number of sums of counts, after which Newton sums come."""
         return self._layout.sums
+
+    @property
+    def purposes(self) -> tuple[tuple[str, int], ...]:
+        """What sums are for, each in a word with their number, in their order."""
+        return ("cells", self.count_sums), ("curves", MOST_SUMS - self.count_sums)
 
     def all_rows(self, base: Floats) -> int:
         """Returns the rows of all members, from a base after all counts."""

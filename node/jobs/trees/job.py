@@ -114,6 +114,13 @@ class TreesJob:
         """The most sums of the job."""
         return self._first + self._forest.trees * self._forest.depth
 
+    @property
+    def purposes(self) -> tuple[tuple[str, int], ...]:
+        """What sums are for, each in a word with their number, in their order."""
+        curves = self._forest.curve_sums
+        before = (("cells", self._curve_end - curves), *([("curves", curves)] if curves else []))
+        return (*before, ("trees", self.most_sums - self._curve_end))
+
     def words(self, generation: int) -> int:
         """Returns the words of a sum of the curves, or of a level."""
         if generation < self._curve_end:

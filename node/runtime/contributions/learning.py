@@ -85,6 +85,8 @@ class Learning(Generic[L_co]):
     """The most sums of a job that says so itself; None: the task does."""
     round_sums: int = 1
     """How many of them are a round, as people count them."""
+    purposes: tuple[tuple[str, int], ...] = ()
+    """What the sums of a job are for, each in a word with their number; (): all are alike."""
     job: Job | None = None
     """What the sums are for, if each is for one base, in whole numbers; None: they are of updates."""
 
@@ -245,9 +247,7 @@ def _exact(
         bound=None,
         sums=most,
         round_sums=trainer.round_sums,
+        purposes=trainer.purposes,
         job=job,
-        words={
-            "sums": f"at most {most}. Members are {SAME_MEMBERS}",
-            "opened": opened(task.model.cls, task.model.args),
-        },
+        words={"sums": f"at most {most}. Members are {SAME_MEMBERS}", "opened": opened(task)},
     )

@@ -145,6 +145,8 @@ class Finished:
     summary: Summary
     own: OwnFigures = NONE_KNOWN
     """What the owner's rows show; with privacy it is for the owner's eyes on this machine alone."""
+    exact: bool = False
+    """Whether it was a job whose sums all have the same members."""
 
 
 NodeEvent = (

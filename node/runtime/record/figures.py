@@ -208,6 +208,13 @@ class Record:
         kept=True,
     )
 
+    purpose: str | None = told(
+        "In a job whose sums all have the same members, what this sum was for, such as `cells` or `curves`; "
+        "null in other runs. The round is then one sum.",
+        None,
+        log=Logged(26, always=False),
+    )
+
     @property
     def headline(self) -> Headline:
         """The headline as a value."""
@@ -320,6 +327,11 @@ class Summary:
         "How good the same model is, trained on this node's rows without the others: `metric`, `value`, and "
         "how much of the run's training it had (`trained`); null with privacy, and if there is none.",
         None,
+    )
+    gone: tuple[str, ...] = told(
+        "Who was not there when a job without noise stopped unfinished, whose sums all have the members of "
+        "the first one; empty if it did not.",
+        (),
     )
 
     @property

@@ -173,6 +173,7 @@ class RoundHistory:
             flaws=evaluation.flaws,
             rolled_back=self._refused.losses if self._refused else None,
             epsilon_alone=spent_alone(self._mechanism, ledger),
+            purpose=self._purpose(base, ending),
             names={digits: name for digits in ending.missing if (name := self._plan.nicknames.of(digits))},
         )
         self._written, self._written_own = record.round, record.own  # one that fails half-way is not retried
@@ -180,6 +181,12 @@ class RoundHistory:
         if self._trainer.own_names:  # of tensors that are no one else's, the files are the only copy
             self._save_models()
         return record
+
+    def _purpose(self, base: Base, ending: Record) -> str | None:
+        """Returns what the sum of an exact job was for: the one that made the base, or that did not come."""
+        if not self._plan.cohort:
+            return None
+        return self._plan.purpose(base.generation if ending.alone else max(0, base.generation - 1))
 
     def _evaluate(self) -> tuple[Base, Evaluation]:
         """Returns the base, and its metrics and loss; computes them once per base."""
@@ -215,12 +222,18 @@ class RoundHistory:
         self._folder.models(self._trainer.tensors, base, (agreed, working), privacy)
 
     async def summarise(
-        self, counts: Counts, sums: Mapping[str, object], finished: bool, alone: Alone | None = None
+        self,
+        counts: Counts,
+        sums: Mapping[str, object],
+        finished: bool,
+        alone: Alone | None = None,
+        gone: tuple[str, ...] = (),
     ) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json.
 
         `sums` states what the last group's sums withstand. `finished`: whether the run is over. `alone`: how
-        good a model of this node's rows alone is, unless that is secret.
+        good a model of this node's rows alone is, unless that is secret. `gone`: who was missing when it
+        stopped for want of a member.
         """
         _, evaluation = await asyncio.to_thread(self._evaluate)
         summary = run_summary(
@@ -235,6 +248,7 @@ class RoundHistory:
             sums=sums,
             finished=finished,
             alone=alone,
+            gone=gone,
         )
         self._folder.summary(summary)
         return summary
@@ -252,6 +266,7 @@ def run_summary(
     sums: Mapping[str, object],
     finished: bool,
     alone: Alone | None = None,
+    gone: tuple[str, ...] = (),
 ) -> Summary:
     """Returns the summary of the whole run.
 
@@ -284,6 +299,7 @@ def run_summary(
         swarm=next((line.swarm for line in reversed(history) if line.swarm is not None), None),
         generation=state.base.generation,
         alone=alone,
+        gone=gone,
     )
 
 

@@ -17,11 +17,13 @@ from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.task.plain_defaults import plain_defaults
 from node.task.step_defaults import step_defaults
-from node.task.table_models import OPENED, SAME_MEMBERS
+from node.task.table_models import SAME_MEMBERS
 from node.training.build import build_model
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
 from tests.unit.node.cases import cases
+
+OPENED = "each member's computer sees exact totals of every pair of columns, and"
 
 
 @pytest.fixture
@@ -162,8 +164,8 @@ def test_a_table_gets_an_additive_model_where_sums_of_all_can_make_it(data, made
         needs no rounds; leave it out, or give --model network
     --privacy none --target age --target-kind count => --model additive is refused for a target that counts
         something; allowed: --target-kind number, or --model network
-    --privacy none --data few.csv => --model additive is refused: it needs 48 rows to train on here, three
-        for each value of its columns, and there are about 28; leave columns out (--leave-out), or give
+    --privacy none --data few.csv => --model additive is refused: it needs 48 rows to learn from here, three
+        for each value of its columns, and has about 22; leave columns out (--leave-out), or give
         --model linear
     --data rows.npz --privacy none => --model additive is refused: the data are no table; leave it out
     --model trees --peers 3 => --model trees is refused with --privacy distributed-dp-sgd: trees have no

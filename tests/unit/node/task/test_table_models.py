@@ -12,9 +12,9 @@ from tests.own_data import TABLE, told
 PRIVATE = {"privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 1.0}, "train": {"expected_rows": 900}}
 
 
-def made(target=TABLE["target"], args=None, cls=ADDITIVE, **sections):
+def made(target=TABLE["target"], args=None, model=ADDITIVE, **sections):
     schema = {**TABLE, "target": target}
-    model = {"class": cls, **({} if args is None else {"args": args})}
+    model = {"class": model, **({} if args is None else {"args": args})}
     return read_task({"task": {"name": "t"}, "model": model, "data": {"schema": schema}, **sections})
 
 
@@ -34,6 +34,25 @@ def test_a_model_file_has_no_key_without_an_effect():
     task = made()
     assert read_task(task_table(task)) == task
     assert "learning_rate" not in readable(task, "train", {"learning_rate": 1.0, "loss": "bce"})
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "totals"),
+    [
+        (ADDITIVE, {"trees": 0}, "every pair of columns"),
+        (
+            ADDITIVE,
+            {},
+            "every pair of columns, and of every group of rows that a tree parts, some of them small",
+        ),
+        (TREES, {}, "every group of rows that a tree parts, some of them small"),
+    ],
+)
+def test_what_exact_sums_open_is_one_sentence(model, args, totals):
+    task = made(args=args, model=model)
+    assert opened(task) == (
+        f"each member's computer sees exact totals of {totals}; all the others together can compute yours"
+    )
 
 
 @pytest.mark.parametrize(("name", "value"), [("learning_rate", 0.1), ("epochs", 2), ("seconds", 2.0)])
@@ -60,14 +79,14 @@ def test_many_columns_have_few_cells_each(columns, cells):
 def test_trees_follow_curves_where_sums_are_exact():
     assert {"trees": 100, "depth": 4}.items() <= made().model.args.items()
     assert "trees" not in made(**PRIVATE).model.args
-    alone = made(cls=TREES).model.args
+    alone = made(model=TREES).model.args
     assert {"trees": 100, "depth": 4, "rate": 0.1, "cells": 63}.items() <= alone.items()
     assert made(args={"trees": 0}).model.args["trees"] == 0
 
 
 @pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd", "distributed-dp-sgd"])
 def test_trees_have_no_privacy(mechanism):
-    assert told(lambda: made(cls=TREES, privacy={"mechanism": mechanism, "epsilon": 1.0})) == (
+    assert told(lambda: made(model=TREES, privacy={"mechanism": mechanism, "epsilon": 1.0})) == (
         f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Trees': trees lose by "
         "noise what node.models:Additive keeps; take that, or privacy.mechanism = 'none'"
     )
@@ -78,13 +97,3 @@ def test_trees_after_curves_have_no_privacy():
         "model.args.trees = 5 is refused with privacy.mechanism = 'distributed-dp-sgd': trees lose by noise "
         "what curves keep; allowed: 0"
     )
-
-
-@pytest.mark.parametrize(
-    ("cls", "args", "parts"),
-    [(ADDITIVE, {"trees": 0}, (True, False)), (ADDITIVE, {}, (True, True)), (TREES, {}, (False, True))],
-)
-def test_what_sums_open_is_said_of_each_model(cls, args, parts):
-    said = opened(cls, args)
-    assert ("every pair of columns" in said, "groups of rows that trees part" in said) == parts
-    assert said.startswith("each member's computer sees exact totals of ")
