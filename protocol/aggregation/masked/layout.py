@@ -43,6 +43,12 @@ class Layout:
         return whole if self.everybody_adds else 2 * whole / self.members
 
     @cached_property
+    def kept_bytes(self) -> int:
+        """What a member keeps of a sum: its own vector, others' chunks that it adds up, and the totals."""
+        others = self.members - 1 if self.everybody_adds else (self.members - 1) / self.members
+        return int(WORD_BYTES * self.words * (2 + others))
+
+    @cached_property
     def _chunk_words(self) -> int:
         """The length of a chunk, a multiple of the cipher's block."""
         rounds = -(-self.words // (PIECE_WORDS * self.members))
