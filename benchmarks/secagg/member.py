@@ -119,7 +119,7 @@ async def _run_rounds(member: Member, place: Place, store: Store, parent: Connec
         meter = await asyncio.to_thread(Meter, place.cell, place.member, number, rest)
         parent.send(None)
         await receive_from(parent)
-        meter.start(member.transport.counts.sent)
+        meter.start(member.transport.counts.sent, store.shelves)
         mean, at = await member.run_round(meter)
         parent.send(at)
         await receive_from(parent)

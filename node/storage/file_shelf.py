@@ -11,6 +11,7 @@ import os
 import tempfile
 import threading
 import time
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -22,9 +23,9 @@ LONG_BYTES = 32 << 20
 
 
 class FileShelves:
-    """Makes the shelves of a node's sums. `folder`: where the files are; None: all are in memory."""
+    """Makes the shelves of a node's sums; from `least` bytes on they are files in `folder`."""
 
-    def __init__(self, folder: Path | None, least: int = LONG_BYTES) -> None:
+    def __init__(self, folder: Path, least: int = LONG_BYTES) -> None:
         self._folder, self._least = folder, least
         self._lock = threading.Lock()
         self.bytes = 0
@@ -34,7 +35,7 @@ class FileShelves:
 
     def __call__(self, size: int) -> Shelf:
         """Returns a shelf for about `size` bytes. Raises UserError if the folder takes no file."""
-        if self._folder is None or size < self._least:
+        if size < self._least:
             return in_memory(size)
         try:
             return _FileShelf(self, self._folder)
@@ -51,7 +52,9 @@ class FileShelves:
 class _FileShelf:
     def __init__(self, shelves: FileShelves, folder: Path) -> None:
         self._shelves, self._folder = shelves, folder
-        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed with its last place
+        self._file, name = tempfile.mkstemp(dir=folder)  # 0600
+        weakref.finalize(self, os.close, self._file)  # with its last place
+        Path(name).unlink()
         self._lock = threading.Lock()
         self._end = 0
 
@@ -63,7 +66,7 @@ class _FileShelf:
         rest = memoryview(payload)
         try:
             while rest:
-                rest = rest[os.pwrite(self._file.fileno(), rest, start + size - len(rest)) :]
+                rest = rest[os.pwrite(self._file, rest, start + size - len(rest)) :]
         except OSError as error:
             raise _refused(self._folder, error) from error
         self._shelves.count(size, time.perf_counter() - begun)
@@ -71,7 +74,7 @@ class _FileShelf:
 
     def _read(self, start: int, size: int) -> bytes:
         begun = time.perf_counter()
-        payload = os.pread(self._file.fileno(), size, start)
+        payload = os.pread(self._file, size, start)
         if len(payload) < size:
             raise UserError(f"{self._folder}: the file of a sum ended early")
         self._shelves.count(0, time.perf_counter() - begun)
