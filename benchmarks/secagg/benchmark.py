@@ -131,8 +131,7 @@ def line(result: Result, column: Mapping[str, object]) -> str:
         f"{cell.protocol:14} {cell.n:3} {cell.d:10}  {result.wall_s:8.4f} {spread:>20}"
         f"  {result.aggregate_s:8.4f}  {result.cpu_s:10.4f}  {result.bytes_sent / 1e6:9.3f}"
         f"  {result.peak_bytes / 1e6:8.1f} {result.peak_vectors:6.2f} {result.file_bytes / 1e6:8.1f}"
-        f"  {result.max_error / CLIP:8.1e}"
-        + "".join(f"  {value:12.4f}" for value in column.values())
+        f"  {result.max_error / CLIP:8.1e}" + "".join(f"  {value:12.4f}" for value in column.values())
     )
 
 
