@@ -119,7 +119,7 @@ class MeetingRooms:
         try:
             self._perform(self._lobby.knock(ws, digits, guest.origin, _now_s()))
             if self._lobby.is_inside(ws):
-                guest.prove(f"room {digits}".encode())  # its place is the room, which holds one
+                guest.prove(f"room {digits}".encode())  # its place is the room, which holds two
             async for message in ws:
                 self._perform(self._lobby.hear_joiner(ws, _binary(message.type, message.data)))
         except RemoteProtocolError:

@@ -52,6 +52,7 @@ from tests import run_folders
 from tests.box.disk import BoxDisk, Files, Killed
 from tests.box.loop import Life, Stuck, VirtualLoop
 from tests.box.network import FIRST_PORT, HOST, MemoryStreams, Network
+from tests.signatures import known_if_made_here
 
 EPOCH_S = 1_700_000_000.0
 ROWS = 16
@@ -449,6 +450,7 @@ class Box:
         self.loop = VirtualLoop()
         self.network = Network(self.loop, seed)
         self._outside = copy_context()
+        self._signatures = known_if_made_here()
         self.trace: list[str] = []
         self.faults: list[str] = []
         """What must never be: broken invariants, and errors that nobody caught."""
@@ -524,6 +526,7 @@ class Box:
         write_swarm(by.folder, swarm, by.disk)
 
     def __enter__(self) -> Box:
+        self._signatures.__enter__()
         asyncio.set_event_loop(self.loop)
         return self
 
@@ -538,6 +541,7 @@ class Box:
             node.disk.release()
         asyncio.set_event_loop(None)
         self.loop.close()
+        self._signatures.__exit__(None, None, None)
 
     def start_all(self, *more: str) -> None:
         for node in self.nodes:

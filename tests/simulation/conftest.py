@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.simulation.signatures import known_if_made_here
+from tests.signatures import known_if_made_here
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ import multiprocessing
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
+from tests.signatures import known_if_made_here
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import chaos, remembered
-from tests.simulation.signatures import known_if_made_here
 
 WORKERS = 2
 

@@ -25,11 +25,13 @@ SEEDS = range(12)
 BOTH = (EVERYBODY_ADDS, REDUCERS)
 
 
-def swarms_of(lie: Lie, layout: int, members: int = 5, dropouts: int | None = None) -> list[Swarm]:
+def swarms_of(
+    lie: Lie, layout: int, members: int = 5, dropouts: int | None = None, seeds: range = SEEDS
+) -> list[Swarm]:
     with remembered():
         return [
             Swarm(Schedule(seed, members, layout, dropouts, notices=seed % 2 == 0), {LIAR: lie}).run()
-            for seed in SEEDS
+            for seed in seeds
         ]
 
 
@@ -254,8 +256,8 @@ def test_a_wrong_mask_key_is_proved_when_it_has_to_be_opened(layout):
 @pytest.mark.parametrize("included", [0, 0b11111, 0b11110, 0b11111 | 1 << 63])
 def test_a_forged_lock_accuses_nobody_honest_and_with_reducers_holds_nobody_up(included, proof, layout):
     """If every member adds up all chunks, locks have no proof: a forged one may cost the round."""
-    for view in (1, 2):
-        for swarm in swarms_of(lies.forged_lock(included, view, proof), layout):
+    for view, seeds in ((1, SEEDS[:6]), (2, SEEDS[6:])):
+        for swarm in swarms_of(lies.forged_lock(included, view, proof), layout, seeds=seeds):
             assert len(swarm.completed) == 4 or layout == EVERYBODY_ADDS, (
                 f"{swarm.schedule}: {reasons(swarm)}"
             )

@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,7 @@ def classes() -> Iterator[ast.ClassDef]:
         yield from (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
+@cache
 def writers() -> dict[tuple[str, str], set[str]]:
     """Returns the classes that write each field, by the names of object and field."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)

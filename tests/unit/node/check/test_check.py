@@ -110,6 +110,17 @@ def test_everything_is_fine(task, run):
     )
 
 
+def test_what_exact_sums_open_is_told(task, finds):
+    found = finds(
+        "opened",
+        0,
+        "warning",
+        "each member's computer sees exact totals of every pair of columns, and",
+        task(model={"class": "node.models:Additive"}),
+    )
+    assert found["task"][1] == "task: ward, exact sums of the same members"
+
+
 def test_a_lost_column_is_a_problem_though_too_few_rows_are_held_back_as_well(task, tmp_path, finds):
     none, other = ("--set", "data.test_fraction=1e-9"), ward(300).replace("west", "W").replace("east", "E")
     finds("data", 0, "warning", "0 held back for validation: too few rows to validate", task(), *none)
@@ -154,7 +165,9 @@ def test_more_names_than_nodes_tell_each_other(task, finds, tmp_path, monkeypatc
         "from torch import nn\n"
         "class Deep(nn.Sequential):\n"
         "    def __init__(self):\n"
-        "        super().__init__(*(nn.Linear(7, 7) for _ in range(600)), nn.Linear(7, 2))\n"
+        "        super().__init__()\n"
+        "        for number in range(12):\n"
+        "            self.add_module(f'{number:01000}', nn.Linear(7, 2 if number == 11 else 7))\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     words = "which nodes tell each other; allowed: at most 16384; choose fewer columns"

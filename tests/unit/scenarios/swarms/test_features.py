@@ -15,14 +15,17 @@ from scenarios.swarms.dealt import ACCURACY, PeersCell
 from scenarios.swarms.features import features_folder, with_features
 from tests.dealt_cells import MODEL, SHARED, Table, peers, room
 
+PIXELS = (8, 8)
+
 
 @pytest.fixture
-def images(tmp_path: Path) -> Path:
-    """A folder with a tiny MNIST."""
+def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a tiny MNIST, of tiny images."""
+    monkeypatch.setattr("scenarios.data.images.PIXELS", PIXELS)
     rng = np.random.default_rng(3)
     for place, rows in ((0, 40), (2, 12)):
         for name, values in (
-            (MNIST_FILES[place], rng.integers(0, 256, (rows, 28, 28))),
+            (MNIST_FILES[place], rng.integers(0, 256, (rows, *PIXELS))),
             (MNIST_FILES[place + 1], np.arange(rows) % 10),
         ):
             header = bytes((0, 0, 8, values.ndim)) + b"".join(
@@ -37,7 +40,7 @@ SCATTERING: Table = {
     "task": {"name": "mnist"},
     "model": {
         "class": "node.models:Scattering",
-        "args": {"shape": [1, 28, 28], "outputs": 10},
+        "args": {"shape": [1, *PIXELS], "outputs": 10},
         "body": "body",
     },
     "train": {"expected_rows": 40, "steps": 2, "report_every": 1},
@@ -57,7 +60,7 @@ def test_features_and_their_head_are_the_model_and_are_computed_once(images, tmp
         expected = whole(torch.from_numpy(dataset.test_x))
         found = head(torch.from_numpy(features.test_x.copy()))
     torch.testing.assert_close(found, expected)
-    assert features.train_x.shape == (40, 3969)
+    assert features.train_x.shape == (40, 81 * 2 * 2)
     assert task.privacy == cell.task.privacy
     assert task.train.learning_rate == cell.task.train.learning_rate, "that of a frozen body"
     written = {file: file.stat().st_mtime_ns for file in features_folder().glob("*.f32")}

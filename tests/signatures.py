@@ -1,4 +1,4 @@
-"""Simulated members check a signature only if this process did not make it: each message goes to many."""
+"""Members in one process check a signature only if it was not made there: each message goes to many."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
