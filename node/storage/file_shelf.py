@@ -8,6 +8,7 @@ or sent: masked words, and totals.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -34,11 +35,11 @@ class FileShelves:
         """How long all threads have written and read, together."""
 
     def __call__(self, size: int) -> Shelf:
-        """Returns a shelf for about `size` bytes. Raises UserError if the folder takes no file."""
+        """Returns a shelf for about `size` bytes. Raises UserError if the disk has no room for them."""
         if size < self._least:
             return in_memory(size)
         try:
-            return _FileShelf(self, self._folder)
+            return _FileShelf(self, self._folder, size)
         except OSError as error:
             raise _refused(self._folder, error) from error
 
@@ -50,11 +51,14 @@ class FileShelves:
 
 
 class _FileShelf:
-    def __init__(self, shelves: FileShelves, folder: Path) -> None:
+    def __init__(self, shelves: FileShelves, folder: Path, size: int) -> None:
+        """Takes the room at once, so that a full disk shows before the sum has begun. Raises OSError."""
         self._shelves, self._folder = shelves, folder
         self._file, name = tempfile.mkstemp(dir=folder)  # 0600
         weakref.finalize(self, os.close, self._file)  # with its last place
         Path(name).unlink()
+        if sys.platform == "linux":
+            os.posix_fallocate(self._file, 0, size)
         self._lock = threading.Lock()
         self._end = 0
 
@@ -82,4 +86,6 @@ class _FileShelf:
 
 
 def _refused(folder: Path, error: OSError) -> UserError:
-    return UserError(f"{folder}: what a sum of long vectors keeps cannot be written: {reason(error)}")
+    return UserError(
+        f"{folder}: what a sum of long vectors keeps cannot be written: {reason(error)}; make room there"
+    )

@@ -18,7 +18,7 @@ from protocol.aggregation.masked.view_change import Choice
 from protocol.vectors.shelf import in_memory
 from tests.simulation.bare import Swarm
 from tests.simulation.ends import ends_of, side_by_side
-from tests.simulation.schedules import EVERYBODY_ADDS, Crash, Schedule, Violation, chaos, remembered
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, Violation, chaos, remembered
 
 IN_CI, OF_ONE_TEST = 800, 400
 FIRST_OF_SOAK, IN_SOAK = 1_000_000, 200_000
@@ -58,6 +58,13 @@ def test_with_its_payloads_in_files_a_swarm_says_and_ends_the_same(tmp_path: Pat
         assert ended(there) == ended(here)
     assert shelves.bytes > 0
     assert not list(tmp_path.iterdir()), "the files have no name"
+
+
+@pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS])
+def test_a_calm_session_keeps_what_it_has_taken_room_for(layout: int, tmp_path: Path):
+    shelves, schedule = FileShelves(tmp_path, least=0), Schedule(2, 5, layout)
+    Swarm(schedule, shelf=shelves).run()
+    assert 0.8 < shelves.bytes / (5 * schedule.scheme.layout.kept_bytes) <= 1
 
 
 def ended(swarm: Swarm) -> list[object]:

@@ -21,7 +21,7 @@ def open_files(folder: Path) -> list[os.stat_result]:
 
 def test_payloads_come_back_from_a_file_that_nobody_else_can_open_and_that_ends_with_them(tmp_path: Path):
     shelves = FileShelves(tmp_path, least=LONG)
-    shelf = shelves(LONG)
+    shelf = shelves(2 * LONG)
     payloads = [os.urandom(size) for size in (1, 0, 5000)]
     places = [shelf.put(memoryview(payload)) for payload in payloads]
     assert [place() for place in [*places, *places]] == payloads * 2
@@ -43,6 +43,9 @@ def test_a_folder_that_takes_no_file_and_a_full_disk_are_told_in_a_line(
 ):
     with pytest.raises(UserError, match=r"gone: what a sum of long vectors keeps cannot be written: No such"):
         FileShelves(tmp_path / "gone", least=0)(1)
+    with pytest.raises(UserError, match=r"cannot be written: .*; make room there"):
+        FileShelves(tmp_path, least=0)(1 << 60)
+    assert open_files(tmp_path) == []
     shelf = FileShelves(tmp_path, least=0)(1)
     full = OSError(28, "No space left on device")
 
@@ -50,5 +53,5 @@ def test_a_folder_that_takes_no_file_and_a_full_disk_are_told_in_a_line(
         raise full
 
     monkeypatch.setattr(file_shelf.os, "pwrite", refuse)
-    with pytest.raises(UserError, match="cannot be written: No space left on device"):
+    with pytest.raises(UserError, match="cannot be written: No space left on device; make room there"):
         shelf.put(b"more")
