@@ -140,7 +140,7 @@ def _choices(names: Sequence[str], splits: int, folder: Path) -> Iterator[Row]:
         for place in workplaces(name, folder, range(splits), held_out=True):
             for epsilon in EPSILONS:
                 for factor, cells in CHOICES:
-                    model = place.additive | {"args": place.additive["args"] | {"cells": cells}}
+                    model = place.additive | {"args": {"cells": cells}}
                     task = place.task(model, epsilon=epsilon)
                     rate = float(f"{factor * task.train.learning_rate:.2g}")
                     task = replace(task, train=replace(task.train, learning_rate=rate))

@@ -218,7 +218,7 @@ def _steps(
             **_computed(mechanism),
         },
         words={
-            "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
+            "steps": f"{plan.steps - task.cell_sums}, a round is {plan.report_every} of them; each has, in the mean, "
             f"{plan.expected_batch:.6g} {task.unit}s of all members",
             **cell_words(mechanism),
             **swarm_metric_words(task, mechanism),
