@@ -30,8 +30,7 @@ from node.jobs.exact_model import ExactTrainer
 from node.system.errors import UserError
 from node.task.data_schema import TableSchema
 from node.task.load import read_task
-from node.task.sections import Task
-from node.task.table_models import ADDITIVE
+from node.task.sections import ADDITIVE, Task
 from node.training.build import build_model
 from scenarios.swarms.steps import StepSwarm
 
