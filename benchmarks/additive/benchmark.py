@@ -67,7 +67,7 @@ def _rows(names: Sequence[str], splits: int | None, folder: Path) -> Iterator[Ro
     for name in names:
         exact, boosted = [], []
         for place in workplaces(name, folder, range(FIRST, FIRST + (splits or SPLITS)), in_all=False):
-            task = place.task(place.additive, epsilon=None)
+            task = place.task(place.curves, epsilon=None)
             exact.append(exact_auc(task, place.datasets))
             boosted.append(boosting_auc(place.split))
         yield _row(name, None, exact, ("HistGradientBoosting, pooled", boosted), EXACT_GOALS[name])
