@@ -28,7 +28,7 @@ SAME_MEMBERS = "the same in all sums; the run ends with a member that is gone fo
 CELLS_OF_TREES = 63
 _CELLS_IN_ALL = 1000
 _MOST_TREES, _DEPTH, _RATE = 100, 4, 0.1
-_OF_UPDATES = ("ldp", "aldp")
+_MECHANISMS = ("none", "distributed-dp-sgd")
 
 
 def is_exact(task: Task) -> bool:
@@ -105,7 +105,7 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = {TREES!r}: "
             f"trees lose by noise what {ADDITIVE} keeps; take that, or privacy.mechanism = 'none'"
         )
-    if task.privacy.mechanism in _OF_UPDATES:
+    if task.privacy.mechanism not in _MECHANISMS:
         raise ConfigError(
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = "
             f"{ADDITIVE!r}, of which no member has updates; allowed: 'none', 'distributed-dp-sgd'"

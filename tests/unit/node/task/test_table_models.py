@@ -63,7 +63,7 @@ def test_nothing_is_trained_locally(name, value):
     )
 
 
-@pytest.mark.parametrize("mechanism", ["ldp", "aldp"])
+@pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd"])
 def test_noise_of_single_members_is_refused(mechanism):
     assert told(lambda: made(privacy={"mechanism": mechanism})) == (
         f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Additive', of which "
