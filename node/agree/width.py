@@ -31,7 +31,7 @@ def fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | Non
     """Returns the model's arguments for rows of another width; None if they are not known."""
     (old, *rest), (new, *_) = before.shape, after.shape
     if task.model.cls == ADDITIVE and isinstance(after, TableSchema):
-        return fitted_arguments(task.model.args, after)
+        return fitted_arguments(task, after)
     if old == new or not task.learns:
         return task.model.args
     name = _INPUTS.get(task.model.cls)
@@ -104,7 +104,7 @@ def _more_outputs(task: Task, schema: Schema, before: int, after: int) -> Mappin
     if not task.learns:
         return task.model.args
     if task.model.cls == ADDITIVE and isinstance(schema, TableSchema):
-        return fitted_arguments(task.model.args, schema)
+        return fitted_arguments(task, schema)
     name = _OUTPUTS.get(task.model.cls)
     value = task.model.args.get(name) if name else None
     match value:

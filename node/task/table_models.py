@@ -49,18 +49,21 @@ def most_cells(columns: int) -> int:
     return min(LEVELS[0], max(LEVELS[-1], _CELLS_IN_ALL // columns))
 
 
-def model_arguments(schema: TableSchema) -> dict[str, Any]:
-    """Returns model.args for an additive model of tables of this schema."""
+def model_arguments(schema: TableSchema, *, exact: bool) -> dict[str, Any]:
+    """Returns model.args for an additive model of tables of this schema.
+
+    `exact`: whether exact sums make it, which take each class against the rest; steps take all at once.
+    """
     target = schema.target
     outputs = len(target.values) if isinstance(target, ClassTarget) and len(target.values) > 2 else 1
     columns = [[kind_of(column), column.width] for column in schema.columns]
     args: dict[str, Any] = {"columns": columns, "outputs": outputs, "cells": most_cells(len(columns))}
-    return args | ({"one_against_rest": True} if outputs > 1 else {})
+    return args | ({"one_against_rest": exact} if outputs > 1 else {})
 
 
-def fitted_arguments(args: Mapping[str, Any], schema: TableSchema) -> dict[str, Any]:
-    """Returns an additive model's arguments for rows of another schema."""
-    found = model_arguments(schema)
+def fitted_arguments(task: Task, schema: TableSchema) -> dict[str, Any]:
+    """Returns the arguments of a task's additive model for rows of another schema."""
+    args, found = task.model.args, model_arguments(schema, exact=is_exact(task))
     kept = {name: value for name, value in args.items() if name not in (*found, "one_against_rest")}
     return {**kept, **found, "cells": min(args["cells"], most_cells(len(schema.columns)))}
 
@@ -111,7 +114,10 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
     has_two = isinstance(schema.target, ClassTarget) and len(schema.target.values) == 2
     return replace(
         task,
-        model=replace(model, args=model_arguments(schema) | tree_arguments(task) | dict(model.args)),
+        model=replace(
+            model,
+            args=model_arguments(schema, exact=is_exact(task)) | tree_arguments(task) | dict(model.args),
+        ),
         train=replace(train, loss="bce") if has_two and train.loss == "auto" else train,
     )
 
