@@ -303,6 +303,7 @@ def prepared_on(
             tries=sums,
             report_every=report_every,
             cohort=exact,
+            purposes=learning.purposes,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
             swarm_folder=options.swarm_folder,
@@ -637,7 +638,14 @@ async def _live(
     relay = _relay(prepared, key, peer.transport.counts, out)
     carried = None if relay is None else relay.view
     rounds = Rounds(out / HISTORY)
-    source = NodeViewSource(peer.inspector, watched.journal, rounds, prepared.there, carried)
+    source = NodeViewSource(
+        peer.inspector,
+        watched.journal,
+        rounds,
+        prepared.there,
+        carried,
+        curves=lambda: learning.trainer.curves(state.base_vector, options.task),
+    )
     page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
     inspector = peer.inspector
@@ -653,7 +661,7 @@ async def _live(
             page.tell_end()
             await peer.transport.leave()
         summary = await peer.summarise()
-        watched.observers.handle(Finished(summary, peer.own.figures))
+        watched.observers.handle(Finished(summary, peer.own.figures, prepared.plan.cohort))
         if linger_s and peer.end.is_over:
             watched.observers.handle(Lingering(linger_s))
             await kept.write()
