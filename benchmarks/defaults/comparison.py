@@ -28,7 +28,7 @@ from scenarios.study.threads import one_thread
 
 POINTS = 0.02
 """How far a swarm may be below scikit-learn; two standard errors if they are more."""
-WITHOUT_PRIVACY = ("--privacy", "none")
+WITHOUT_PRIVACY = ("--privacy", "none", "--come-and-go", "yes")
 
 
 @dataclass(frozen=True)

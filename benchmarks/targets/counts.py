@@ -80,7 +80,7 @@ def count_scores(name: str, folder: Path, number: int) -> Scores:
 def _swarm_answers(split: Split, kind: str, loss: str | None) -> Numbers:
     """Return a swarm's answers (n,) for the test rows. `loss`: in place of the proposed one, or None."""
     with tempfile.TemporaryDirectory() as files:
-        options = ("--privacy", "none", "--target-kind", kind)
+        options = ("--privacy", "none", "--come-and-go", "yes", "--target-kind", kind)
         task, sites, test = prepare_split(Path(files), split, "csv", options)
         task = replace(task, train=replace(task.train, loss=loss or task.train.loss))
         swarm = train_swarm(task, rows_of(task, sites, test))

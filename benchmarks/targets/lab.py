@@ -60,7 +60,7 @@ def lab_scores(seed: int) -> Scores:
             ]
             for what, parts in (("old", rows.old), ("new", rows.new))
         )
-        options = ("--target", TARGET, "--privacy", "none", "--peers", "3")
+        options = ("--target", TARGET, "--privacy", "none", "--come-and-go", "yes", "--peers", "3")
         task = load_task(str(propose_task(old[0], Path(name) / "task.toml", *options)), [])
         return {**_swarm_and_pooled(task, old, new), "auc plain numbers": plain_auc(rows)}
 

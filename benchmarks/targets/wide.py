@@ -91,7 +91,7 @@ def wide_scores(number: int) -> Scores:
 
 def _task(data: Path, folder: Path, seed: int, *options: str) -> Task:
     out = folder / f"task{len(options)}.toml"
-    propose_task(data, out, f"--peers={_SITES}", "--epsilon=3", "--target=ill", *options)
+    propose_task(data, out, f"--peers={_SITES}", "--epsilon=3", "--target=ill", "--model=mlp", *options)
     return load_task(str(out), [f"task.seed={seed}"])
 
 

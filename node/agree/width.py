@@ -32,7 +32,7 @@ def fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | Non
     (old, *rest), (new, *_) = before.shape, after.shape
     if task.model.cls == ADDITIVE and isinstance(after, TableSchema):
         return fitted_arguments(task.model.args, after)
-    if old == new:
+    if old == new or not task.learns:
         return task.model.args
     name = _INPUTS.get(task.model.cls)
     value = task.model.args.get(name) if name else None
@@ -101,6 +101,8 @@ def check_narrowing(task: Task) -> None:
 
 def _more_outputs(task: Task, schema: Schema, before: int, after: int) -> Mapping[str, Any] | None:
     """Returns the model's arguments for `after` classes, as `schema` has; None if they are not known."""
+    if not task.learns:
+        return task.model.args
     if task.model.cls == ADDITIVE and isinstance(schema, TableSchema):
         return fitted_arguments(task.model.args, schema)
     name = _OUTPUTS.get(task.model.cls)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from node.storage.nicknames import Nicknames
 from protocol.actions import Elector
 from protocol.swarm.meeting.patience import PATIENT_S, PatienceLeft
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose
+from protocol.wire.ids import Key
 
 MAX_NAMED = 6
 _WHOSE = {
@@ -76,6 +77,13 @@ def absent(found: Obstacle, nicknames: Nicknames) -> str:
     some = f"{found.missing} of: " if 0 < found.missing < len(found.absent) else ""
     tie = f" ({_named(found.tie[0], found, nicknames)} among them, else {found.tie[1]})" if found.tie else ""
     return f"{some}{shown}{more}{tie}"
+
+
+def gone(found: Obstacle | None, nicknames: Nicknames, ended: Container[Key | None]) -> tuple[str, ...]:
+    """Returns the names of the missing electors, without those whose keys have `ended`."""
+    if found is None:
+        return ()
+    return tuple(_named(one, found, nicknames) for one in found.absent if one.key not in ended)
 
 
 def _anybody(found: Obstacle) -> str:

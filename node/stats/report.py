@@ -60,11 +60,12 @@ def html(results: Results, made: str) -> str:
         _section("Methods", f"<p>{escape(methods(results))}</p>"),
         _section("What is not printed", f"<p>{escape(_HIDDEN if results.privacy is None else _DROWNED)}</p>"),
     ]
+    unfinished = f"\n<p class='note'>{escape(results.unfinished)}</p>" if results.unfinished else ""
     return html_page(
         title=f"Statistics of {results.members} members",
         overline="Murmuration statistics",
         heading=f"{table.rows[0]} rows of {results.members} members",
-        lead=f"<p>{escape(made)}</p>",
+        lead=f"<p>{escape(made)}</p>{unfinished}",
         style=asset_text("node.stats", "charts.css"),
         policy=_POLICY,
         main="\n".join(sections),

@@ -42,6 +42,8 @@ Shown = tuple[Cell, ...]
 """Counts by group, those of all rows first."""
 
 REASONS = {
+    Status.NEW: "left out: unfinished, as a member is gone",
+    Status.RUNNING: "left out: unfinished, as a member is gone",
     Status.COLLINEAR: "left out: a column is a combination of the others, or constant",
     Status.SEPARATED: "left out: its columns separate events from the others, so a coefficient is infinite",
     Status.UNSETTLED: "left out: its sums have not settled",
@@ -154,11 +156,15 @@ class Results:
     correlations: tuple[Correlation, ...]
     models: tuple[ModelResult, ...]
     survival: tuple[SurvivalResult, ...]
+    unfinished: str | None = None
+    """Why models are left out that are not done: a member is gone; None: all is done."""
 
 
-def results(plan: Plan, base: Floats, members: int) -> Results:
-    """Returns what a base that is over shows."""
+def results(plan: Plan, base: Floats, members: int) -> Results | None:
+    """Returns what a base shows; None until its table one is done."""
     states = dict(zip(map(id, plan.parts), plan.job({}).states(base), strict=True))
+    if not plan.table_one.is_over(states[id(plan.table_one)]):
+        return None
     counted = plan.table_one.counted(states[id(plan.table_one)])
 
     def model(part: ModelPart, title: str, kind: str) -> ModelResult:

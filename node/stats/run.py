@@ -19,8 +19,11 @@ from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Unprotected
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noised_counts import count_noise
 from mechanisms.units import ONE_RECORD
-from node.app.jobs import job_parameters, own_file, prepare_job, run_job, write_result
+from node.app.again import begin_again
+from node.app.jobs import JobEnd, job_parameters, own_file, prepare_job, run_job, write_result
 from node.app.run import About, Prepared
+from node.app.start_checks import key_path
+from node.cli.asking import affirmed
 from node.cli.sigint import INTERRUPTED
 from node.jobs.cohort import Cohort
 from node.jobs.job import Job
@@ -36,6 +39,7 @@ from node.stats.plan import Plan, check_rows, plan
 from node.stats.report import as_json, html
 from node.stats.results import Results, results
 from node.stats.rows import columns_of, read_rows
+from node.stats.rows_before import CountedRows
 from node.stats.tables import as_csv, table_one_text
 from node.storage.vector_files import Floats
 from node.system.errors import ConfigError, UserError, shown
@@ -44,6 +48,7 @@ from node.task.rules import shared_values
 from node.task.sections import Task
 from node.task.shared_noise_keys import DISTRIBUTED
 from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import Base
 
 TRIES = 10
 """How many rounds alone in a row end it; --rounds replaces it."""
@@ -58,11 +63,14 @@ class Work:
     """A member's job, what its last base shows, and the noise that it pays for."""
 
     job: Job
-    shown_by: Callable[[Floats, int], Results]
+    shown_by: Callable[[Floats, int], Results | None]
+    """What a base of so many members shows; None: nothing yet."""
     mechanism: Mechanism
     sums: int
     notes: Mapping[str, str]
     """Lines for the owner, by what they are about."""
+    opened: Callable[[], None] = lambda: None
+    """Notes that totals of these rows were opened."""
 
 
 def work_of(task: Task, asked: Plan, table: Table, system: System) -> Work:
@@ -125,7 +133,7 @@ def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[P
     asked = plan(task.statistics, columns)
     table = read_rows(path, task.data.own_schema) if task.data.own_schema is not None else {}
     check_rows(asked, table, f"data {shown(str(path))}")
-    work = work_of(task, asked, table, system)
+    work = _remembered(work_of(task, asked, table, system), options, table, system)
     plain = replace(task.aggregation.without_slots, shares="seed", loss_gate=None, dropouts=0)
     prepared = prepare_job(
         replace(options, task=replace(task, aggregation=plain)),
@@ -145,6 +153,18 @@ def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[P
         system=system,
     )
     return prepared, work
+
+
+def _remembered(work: Work, options: NodeOptions, table: Table, system: System) -> Work:
+    """Returns the work with a warning if it was done before on nearly the same rows, and that it is noted."""
+    key_file = key_path(options)
+    if key_file is None or options.task.privacy.mechanism != "none":
+        return work
+    before = CountedRows.beside(key_file, system)
+    sketch = before.sketch(table)
+    warning = before.warning(sketch, options.task.statistics.least_rows)
+    notes = {**work.notes, **({"rows": warning} if warning else {})}
+    return replace(work, notes=notes, opened=partial(before.keep, sketch, system))
 
 
 def _columns_of(task: Task) -> dict[str, Column]:
@@ -175,25 +195,43 @@ def stats(options: NodeOptions, written: Path) -> int:
 
     Raises UserError if they are not done.
     """
+    begin_again(options, affirmed)
     prepared, work = prepare_statistics(options)
-    status, base, vector = run_job(prepared, partial(event_lines, tries=prepared.plan.tries))
-    if not work.job.is_over(vector):
-        if status == INTERRUPTED:
-            return status
+    end = run_job(prepared, partial(event_lines, tries=prepared.plan.tries))
+    if end.base.generation:
+        work.opened()
+    return conclude(options, work, end, written)
+
+
+def conclude(options: NodeOptions, work: Work, end: JobEnd, written: Path) -> int:
+    """Writes what the last base shows, and returns the exit status. Raises UserError if that is not all."""
+    if not work.job.is_over(end.vector) and end.stopped is None:
+        if end.status == INTERRUPTED:
+            return end.status
         raise UserError(
-            "the statistics are not done: nothing is written; start all members again, each with its --out"
+            "the statistics are not done: nothing is written; start all again, each with the same --out"
         )
-    found = work.shown_by(vector, base.members)
-    made = (
-        f"Digest {base.digest.hex()[:16]}, the same at all members. Task {prepared.options.task.task.name}."
-    )
+    found = work.shown_by(end.vector, end.base.members)
+    if found is not None:
+        unfinished = None if end.stopped is None else end.stopped.why
+        _tell(replace(found, unfinished=unfinished), end.base, written, options)
+    if end.stopped is not None:
+        raise end.stopped
+    return end.status
+
+
+def _tell(found: Results, base: Base, written: Path, options: NodeOptions) -> None:
+    """Writes the files, and says so."""
+    digest = base.digest.hex()
+    made = f"Digest {digest[:16]}, the same at all members. Task {options.task.task.name}."
     files = save(found, made, written)
     if options.json:
-        told = {"files": list(map(str, files)), "members": found.members, "digest": base.digest.hex()}
+        told = {"files": list(map(str, files)), "members": found.members, "digest": digest}
+        told |= {"unfinished": found.unfinished} if found.unfinished else {}
         print(json.dumps({"event": "statistics", **told}), flush=True)
     else:
-        print("\n".join(f"{path} is written" for path in files), flush=True)
-    return status
+        unfinished = ", unfinished" if found.unfinished else ""
+        print("\n".join(f"{path} is written{unfinished}" for path in files), flush=True)
 
 
 def save(found: Results, made: str, written: Path) -> tuple[Path, ...]:

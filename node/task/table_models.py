@@ -22,19 +22,12 @@ OF_LOCAL_TRAINING = (
     *("grad_clip", "proximal", "local", "optimizer_args", "schedule", "schedule_args"),
 )
 """Keys of [train] that have no effect where exact sums make the model."""
-OPENED = (
-    "each member's computer sees exact totals of every pair of columns; all the others together can compute "
-    "yours"
-)
-"""What exact sums open, for everybody who is about to take part."""
-OPENED_BY_TREES = (
-    "each member's computer sees exact totals of every group of rows that a tree parts, some of them small; "
-    "all the others together can compute yours"
-)
+SAME_MEMBERS = "the same in all sums; the run ends with a member that is gone for good"
+"""Who takes part in exact sums."""
 CELLS_OF_TREES = 63
 _CELLS_IN_ALL = 1000
 _MOST_TREES, _DEPTH, _RATE = 100, 4, 0.1
-_MECHANISMS = ("none", "distributed-dp-sgd")
+_OF_UPDATES = ("ldp", "aldp")
 
 
 def is_exact(task: Task) -> bool:
@@ -43,10 +36,12 @@ def is_exact(task: Task) -> bool:
 
 
 def opened(task: Task) -> str:
-    """Returns what the exact sums of a task open."""
+    """Returns what the exact sums of a task open, for everybody who is about to take part."""
+    pairs, groups = "every pair of columns", "every group of rows that a tree parts, some of them small"
+    totals = f"{pairs}, and of {groups}" if task.model.args.get("trees") else pairs
     if task.model.cls == TREES:
-        return OPENED_BY_TREES
-    return f"{OPENED}; {OPENED_BY_TREES}" if task.model.args.get("trees") else OPENED
+        totals = groups
+    return f"each member's computer sees exact totals of {totals}; all the others together can compute yours"
 
 
 def most_cells(columns: int) -> int:
@@ -54,16 +49,16 @@ def most_cells(columns: int) -> int:
     return min(LEVELS[0], max(LEVELS[-1], _CELLS_IN_ALL // columns))
 
 
-def model_arguments(schema: TableSchema) -> dict[str, object]:
+def model_arguments(schema: TableSchema) -> dict[str, Any]:
     """Returns model.args for an additive model of tables of this schema."""
     target = schema.target
     outputs = len(target.values) if isinstance(target, ClassTarget) and len(target.values) > 2 else 1
     columns = [[kind_of(column), column.width] for column in schema.columns]
-    args: dict[str, object] = {"columns": columns, "outputs": outputs, "cells": most_cells(len(columns))}
+    args: dict[str, Any] = {"columns": columns, "outputs": outputs, "cells": most_cells(len(columns))}
     return args | ({"one_against_rest": True} if outputs > 1 else {})
 
 
-def fitted_arguments(args: Mapping[str, Any], schema: TableSchema) -> dict[str, object]:
+def fitted_arguments(args: Mapping[str, Any], schema: TableSchema) -> dict[str, Any]:
     """Returns an additive model's arguments for rows of another schema."""
     found = model_arguments(schema)
     kept = {name: value for name, value in args.items() if name not in (*found, "one_against_rest")}
@@ -104,11 +99,10 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = {TREES!r}: "
             f"trees lose by noise what {ADDITIVE} keeps; take that, or privacy.mechanism = 'none'"
         )
-    if task.privacy.mechanism not in _MECHANISMS:
+    if task.privacy.mechanism in _OF_UPDATES:
         raise ConfigError(
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = "
-            f"{ADDITIVE!r}, which is made by sums over all members; allowed: "
-            f"{', '.join(map(repr, _MECHANISMS))}"
+            f"{ADDITIVE!r}, of which no member has updates; allowed: 'none', 'distributed-dp-sgd'"
         )
     if is_exact(task):
         _check_training(task, table.get("train"))

@@ -42,6 +42,12 @@ LEAST_ROWS = 20
 """The least rows of a site that takes part."""
 
 
+def rows_needed(plan: Plan) -> int:
+    """Returns how many rows a member needs."""
+    coefficients = Layout(plan, Cells(plan.columns, plan.cells)).parameters(plan.levels[-1])
+    return max(LEAST_ROWS, plan.rows_a_value * coefficients)
+
+
 class AdditiveJob:
     """The job of a member with encoded rows `x` (n, features) float32, and their targets `y` (n,)."""
 
@@ -53,7 +59,7 @@ class AdditiveJob:
         self._layout = Layout(plan, self._body)
         self._table = lru_cache(maxsize=1)(self._table_of)
         self._coded = lru_cache(maxsize=1)(self._coded_rows)
-        least = max(LEAST_ROWS, plan.rows_a_value * self._layout.parameters(plan.levels[-1]))
+        least = rows_needed(plan)
         if len(x) < least:
             columns = counted(len(self._body.columns), "column")
             why = f", three for each value of its {columns}" if plan.rows_a_value else ""
@@ -178,8 +184,8 @@ class AdditiveJob:
 
     @property
     def purposes(self) -> tuple[tuple[str, int], ...]:
-        """What its sums are for, each in a word, and how many."""
-        return (("cells", self.count_sums), ("curves", MOST_NEWTON_SUMS))
+        """What sums are for, each in a word with their number, in their order."""
+        return ("cells", self.count_sums), ("curves", MOST_SUMS - self.count_sums)
 
     def all_rows(self, base: Floats) -> int:
         """Returns the rows of all members, from a base after all counts."""

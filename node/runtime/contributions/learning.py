@@ -35,7 +35,7 @@ from node.storage.state import State
 from node.system.errors import ConfigError
 from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import MOST_CONFUSED, Task
-from node.task.table_models import is_exact, opened
+from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
 from node.training.trainer import Learner, Shapes, Trainer, make_trainer, shapes
@@ -250,5 +250,5 @@ def _exact(
         round_sums=trainer.round_sums,
         purposes=trainer.purposes,
         job=job,
-        words={"sums": f"at most {most}, of the same members", "opened": opened(task)},
+        words={"sums": f"at most {most}. Members are {SAME_MEMBERS}", "opened": opened(task)},
     )

@@ -333,6 +333,11 @@ class Summary:
         "how much of the run's training it had (`trained`); null with privacy, and if there is none.",
         None,
     )
+    gone: tuple[str, ...] = told(
+        "Who was not there when a job without noise stopped unfinished, whose sums all have the members of "
+        "the first one; empty if it did not.",
+        (),
+    )
 
     @property
     def headline(self) -> Headline:

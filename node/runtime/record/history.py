@@ -219,12 +219,18 @@ class RoundHistory:
         self._folder.models(self._trainer.tensors, base, (agreed, working), privacy)
 
     async def summarise(
-        self, counts: Counts, sums: Mapping[str, object], finished: bool, alone: Alone | None = None
+        self,
+        counts: Counts,
+        sums: Mapping[str, object],
+        finished: bool,
+        alone: Alone | None = None,
+        gone: tuple[str, ...] = (),
     ) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json.
 
         `sums` states what the last group's sums withstand. `finished`: whether the run is over. `alone`: how
-        good a model of this node's rows alone is, unless that is secret.
+        good a model of this node's rows alone is, unless that is secret. `gone`: who was missing when it
+        stopped for want of a member.
         """
         _, evaluation = await asyncio.to_thread(self._evaluate)
         summary = run_summary(
@@ -239,6 +245,7 @@ class RoundHistory:
             sums=sums,
             finished=finished,
             alone=alone,
+            gone=gone,
         )
         self._folder.summary(summary)
         return summary
@@ -256,6 +263,7 @@ def run_summary(
     sums: Mapping[str, object],
     finished: bool,
     alone: Alone | None = None,
+    gone: tuple[str, ...] = (),
 ) -> Summary:
     """Returns the summary of the whole run.
 
@@ -288,6 +296,7 @@ def run_summary(
         swarm=next((line.swarm for line in reversed(history) if line.swarm is not None), None),
         generation=state.base.generation,
         alone=alone,
+        gone=gone,
     )
 
 

@@ -110,6 +110,17 @@ def test_everything_is_fine(task, run):
     )
 
 
+def test_what_exact_sums_open_is_told(task, finds):
+    found = finds(
+        "opened",
+        0,
+        "warning",
+        "each member's computer sees exact totals of every pair of columns, and",
+        task(model={"class": "node.models:Additive"}),
+    )
+    assert found["task"][1] == "task: ward, exact sums of the same members"
+
+
 def test_a_lost_column_is_a_problem_though_too_few_rows_are_held_back_as_well(task, tmp_path, finds):
     none, other = ("--set", "data.test_fraction=1e-9"), ward(300).replace("west", "W").replace("east", "E")
     finds("data", 0, "warning", "0 held back for validation: too few rows to validate", task(), *none)

@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Ledger, privacy_spent
+from node.app.jobs import JobEnd
 from node.app.run import prepare
 from node.jobs.cohort import Cohort
+from node.jobs.statistics.counts import SUMS
 from node.jobs.statistics.private import PrivateStatistics
 from node.options import parse_arguments
+from node.runtime.record.ending import Alone, End
 from node.stats import __main__ as command
-from node.stats.run import prepare_statistics, save
+from node.stats.run import conclude, prepare_statistics, save
 from node.system.errors import ConfigError
 from node.task.parameters import describe_difference
+from protocol.wire.messages import Base
 from tests.statistics_rows import FOLDER, trial
 
 PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
@@ -50,6 +54,16 @@ def test_without_privacy_all_that_is_asked_is_one_job_of_the_same_members():
     assert prepared.learning.offered == max(work.job.words(generation) for generation in range(work.sums))
     assert prepared.about.data == "rows.csv: 480 rows"
     assert "the program of each member sees them" in prepared.about.notes["privacy"]
+
+
+def test_nearly_the_same_rows_are_warned_of_once_their_totals_were_opened(tmp_path):
+    fewer = tmp_path / "fewer.csv"
+    fewer.write_text("".join((FOLDER / "rows.csv").read_text().splitlines(keepends=True)[:-2]))
+    given = [*PEERS, "--task", "trial.toml", "--key", str(tmp_path / "node.key"), "--data"]
+    for opened, data, is_said in ((0, "", False), (1, "", False), (0, fewer, True), (0, "", False)):
+        _, work = prepare_statistics(parse_arguments([*given, str(data or FOLDER / "rows.csv")]))
+        assert ("all but about 2 rows of these" in work.notes.get("rows", "")) == is_said
+        work.opened() if opened else None
 
 
 def test_with_privacy_the_share_of_the_budget_pays_for_one_release():
@@ -110,6 +124,28 @@ def test_the_report_and_what_stands_beside_it(tmp_path):
     assert files[2].read_text().startswith(",level,missing,Overall,A,B,C")
     with pytest.raises(ConfigError, match="cannot be written"):
         save(work.shown_by(base, 1), "", tmp_path / "none" / "r.html")
+
+
+@pytest.mark.parametrize(("sums", "written"), [(SUMS - 1, 0), (SUMS, 3)])
+def test_a_job_that_lost_a_member_keeps_table_one_and_the_models_that_are_done(sums, written, tmp_path):
+    given = options("privacy.mechanism=none")
+    _, work = prepare_statistics(given)
+    vector = work.job.initial()
+    for generation in range(sums):
+        words = work.job.contribution(vector, generation).words
+        vector = work.job.following(vector, generation, words, (b"a",))
+    stopped = Alone(End.UNFINISHED, "C did not come", "", "")
+    end = JobEnd(1, Base(sums, bytes(32), 3, bytes(32)), vector, stopped)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(Alone, match="C did not come"):
+        conclude(given, work, end, tmp_path / "out" / "r.html")
+    assert len(list((tmp_path / "out").iterdir())) == written
+    if written:
+        found = json.loads((tmp_path / "out" / "r.json").read_text())
+        assert found["unfinished"] == "C did not come"
+        assert found["models"][0]["reason"] == "left out: unfinished, as a member is gone"
+        assert found["table_one"]["rows"][0] == 480
+        assert "C did not come" in (tmp_path / "out" / "r.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,16 @@ import pytest
 from node.task.load import read_task
 from node.task.sections import ADDITIVE
 from node.task.shared_noise_keys import readable
-from node.task.table_models import most_cells
+from node.task.table_models import TREES, most_cells, opened
 from node.training.model_file import task_table
 from tests.own_data import TABLE, told
 
 PRIVATE = {"privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 1.0}, "train": {"expected_rows": 900}}
 
 
-def made(target=TABLE["target"], args=None, **sections):
+def made(target=TABLE["target"], args=None, model=ADDITIVE, **sections):
     schema = {**TABLE, "target": target}
-    model = {"class": ADDITIVE, **({} if args is None else {"args": args})}
+    model = {"class": model, **({} if args is None else {"args": args})}
     return read_task({"task": {"name": "t"}, "model": model, "data": {"schema": schema}, **sections})
 
 
@@ -36,6 +36,25 @@ def test_a_model_file_has_no_key_without_an_effect():
     assert "learning_rate" not in readable(task, "train", {"learning_rate": 1.0, "loss": "bce"})
 
 
+@pytest.mark.parametrize(
+    ("model", "args", "totals"),
+    [
+        (ADDITIVE, {"trees": 0}, "every pair of columns"),
+        (
+            ADDITIVE,
+            {},
+            "every pair of columns, and of every group of rows that a tree parts, some of them small",
+        ),
+        (TREES, {}, "every group of rows that a tree parts, some of them small"),
+    ],
+)
+def test_what_exact_sums_open_is_one_sentence(model, args, totals):
+    task = made(args=args, model=model)
+    assert opened(task) == (
+        f"each member's computer sees exact totals of {totals}; all the others together can compute yours"
+    )
+
+
 @pytest.mark.parametrize(("name", "value"), [("learning_rate", 0.1), ("epochs", 2), ("seconds", 2.0)])
 def test_nothing_is_trained_locally(name, value):
     assert told(lambda: made(train={name: value})) == (
@@ -44,11 +63,11 @@ def test_nothing_is_trained_locally(name, value):
     )
 
 
-@pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd"])
+@pytest.mark.parametrize("mechanism", ["ldp", "aldp"])
 def test_noise_of_single_members_is_refused(mechanism):
     assert told(lambda: made(privacy={"mechanism": mechanism})) == (
-        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Additive', which is "
-        "made by sums over all members; allowed: 'none', 'distributed-dp-sgd'"
+        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Additive', of which "
+        "no member has updates; allowed: 'none', 'distributed-dp-sgd'"
     )
 
 
