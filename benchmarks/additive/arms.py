@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from node.jobs.additive.trainer import AdditiveTrainer
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.defaults.reference import fitted_answers
@@ -27,7 +28,6 @@ from node.api.swarm import Swarm
 from node.data.dataset import Dataset
 from node.data.partition import even, hold_out
 from node.jobs.additive.columns import MODEL, model_arguments
-from node.jobs.additive.trainer import AdditiveTrainer
 from node.models import Additive
 from node.system.errors import UserError
 from node.task.data_schema import TableSchema
