@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from node.jobs.additive.trainer import AdditiveTrainer
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.defaults.reference import fitted_answers
@@ -27,12 +26,11 @@ from benchmarks.proposal import propose_task
 from node.api.swarm import Swarm
 from node.data.dataset import Dataset
 from node.data.partition import even, hold_out
-from node.jobs.additive.columns import MODEL, model_arguments
-from node.models import Additive
+from node.jobs.exact_model import ExactTrainer
 from node.system.errors import UserError
 from node.task.data_schema import TableSchema
 from node.task.load import read_task
-from node.task.sections import Task
+from node.task.sections import ADDITIVE, Task
 from node.training.build import build_model
 from scenarios.swarms.steps import StepSwarm
 
@@ -101,7 +99,7 @@ class Workplace:
     @property
     def additive(self) -> _Keys:
         """The section of the additive model."""
-        return {"class": MODEL, "args": model_arguments(self._schema)}
+        return {"class": ADDITIVE}
 
     @property
     def linear(self) -> _Keys:
@@ -157,12 +155,8 @@ def private_auc(task: Task, datasets: Sequence[Dataset], seed: int) -> float:
 
 
 def exact_auc(task: Task, datasets: Sequence[Dataset]) -> float:
-    """Return the AUC of the test rows by the additive model without privacy."""
-    trainers = []
-    for data in datasets:
-        model = build_model(task, data)
-        assert isinstance(model, Additive)
-        trainers.append(AdditiveTrainer(task, model, data, 0))
+    """Return the AUC of the test rows by the additive model without privacy, with the trees that help it."""
+    trainers = [ExactTrainer(task, build_model(task, data), data, 0) for data in datasets]
     job, base, generation = trainers[0].job, trainers[0].vector(), 0
     members = tuple(bytes([peer]) * 32 for peer in range(len(trainers)))
     while not job.is_over(base):

@@ -10,10 +10,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
-from importlib import resources
 
 import numpy as np
 
+from node.report.html_page import asset_text, html_page
 from node.stats.charts import forest, histogram, survival
 from node.stats.disclosure import LEAST_CELL, LEAST_FOR_QUARTILES
 from node.stats.estimates import INTERCEPT
@@ -66,15 +66,16 @@ def html(results: Results, made: str, mine: SiteSummary | None = None) -> str:
         _section("Methods", f"<p>{escape(methods(results))}</p>"),
         _section("What is not printed", f"<p>{escape(_HIDDEN if results.privacy is None else _DROWNED)}</p>"),
     ]
-    return _PAGE.format(
+    unfinished = f"<p class='note'>{escape(results.unfinished)}</p>" if results.unfinished else ""
+    return html_page(
+        title=f"Statistics of {results.members} members",
+        overline="Murmuration statistics",
+        heading=f"{table.rows[0]} rows of {results.members} members",
+        lead=f"<p>{escape(made)}</p>{unfinished}",
+        style=asset_text("node.stats", "charts.css"),
+        policy=_POLICY,
+        main="\n".join(sections),
         mark=MARK,
-        policy=escape(_POLICY),
-        style=_asset("node", "tokens.css") + _asset("node.stats", "charts.css"),
-        rows=escape(str(table.rows[0])),
-        members=results.members,
-        made=escape(made),
-        unfinished=f"<p class='note'>{escape(results.unfinished)}</p>\n" if results.unfinished else "",
-        sections="\n".join(sections),
     )
 
 
@@ -183,34 +184,3 @@ def _table(table: TextTable) -> str:
         f"<div class='scroll'><table><caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
-
-
-def _asset(package: str, name: str) -> str:
-    return resources.files(package).joinpath("assets", name).read_text("utf-8")
-
-
-_PAGE = """<!DOCTYPE html>
-{mark}
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Statistics of {members} members</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<header>
-<p class="overline">Murmuration statistics</p>
-<h1>{rows} rows of {members} members</h1>
-<p>{made}</p>
-{unfinished}</header>
-<main>
-{sections}
-</main>
-</body>
-</html>
-"""

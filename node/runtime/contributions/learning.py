@@ -210,6 +210,7 @@ def _steps(
         contribution=lambda state: JobSums(state, job, mechanism, silent, job.figure),
         offered=max(trainer.words(generation) for generation in range(task.cell_sums + 1)) + metric.slots,
         bound=None,
+        purposes=(("cells", task.cell_sums), ("steps", plan.steps)) if task.cell_sums else (),
         job=job,
         computed={
             "noise_multiplier": shared.gradient.noise_multiplier,
