@@ -18,6 +18,7 @@ from node.app.start_checks import STEPS, key_path
 from node.check.finding import Finding, Level
 from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all
+from node.check.statistics import statistics_findings
 from node.check.trial import tried
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.files.csv_and_parquet import read_frame
@@ -88,13 +89,26 @@ def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
 
 
 def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
-    exact = is_exact(options.task)
+    learns, exact = options.task.learns, is_exact(options.task)
     long = "exact sums of the same members" if exact else counted(_rounds(options), "round")
-    yield Finding("ok", "task", f"{options.task.task.name}, {long}")
+    yield Finding("ok", "task", f"{options.task.task.name}, {long if learns else 'statistics alone'}")
     if exact:
         yield Finding("warning", "opened", f"{opened(options.task)}. Members are {SAME_MEMBERS}")
     if options.privacy_note:
         yield Finding("warning", "noise", options.privacy_note)
+    if learns:
+        yield from _lessons(options)
+    yield from statistics_findings(options)
+    here, place = _place(options, met)
+    if place is not None:
+        yield place
+    yield from _keys(options)
+    if met:
+        yield from _peers(options, here)
+
+
+def _lessons(options: NodeOptions) -> Iterator[Finding]:
+    """Checks the rows, and what is learned from them."""
     dataset = None
     try:
         dataset, findings = _data(options)
@@ -105,12 +119,6 @@ def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
         yield from own_cells(path, options.task.data, fits=dataset is not None)
     if dataset is not None:
         yield from _learning(options, dataset)
-    here, place = _place(options, met)
-    if place is not None:
-        yield place
-    yield from _keys(options)
-    if met:
-        yield from _peers(options, here)
 
 
 def _rounds(options: NodeOptions) -> int:

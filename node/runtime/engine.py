@@ -614,4 +614,5 @@ class Engine:
         finished = self.end is End.SPENT or self._node.is_over
         own = self.own.figures.open
         alone = None if own is None else own.alone
-        return await self._history.summarise(self.transport.counts, self._sums.facts, finished, alone)
+        gone = () if finished else self.inspector.gone
+        return await self._history.summarise(self.transport.counts, self._sums.facts, finished, alone, gone)

@@ -13,7 +13,7 @@ from node.runtime.waiting import absent, waiting_text, who
 from node.storage.nicknames import Nicknames
 from node.storage.vouches import SPENT_UNKNOWN
 from node.system.errors import one_line
-from node.task.parameters import describe_difference, describe_lists
+from node.task.parameters import describe_again, describe_difference, describe_lists
 from protocol.actions import Fatal, Fault, News, Note, Notice, Strike, TakenIn, Waiting
 from protocol.invitation.roster import folded
 from protocol.invitation.words import key_words
@@ -231,7 +231,7 @@ def notice_text(notice: Notice, parameters: str, name: str = "") -> str:
                 "is a new one; what this node says from now on counts as later"
             )
         case Note.OTHER_SWARM:
-            others = describe_lists(who, parameters, text)
+            others = describe_lists(who, parameters, text) or describe_again(who, parameters, text)
             return others or f"{who} is in another swarm: {describe_difference(parameters, text)}"
         case Note.STAYS:
             whom = f"{who}, which lacks the last model" if who else "members that lack the last model"

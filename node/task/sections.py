@@ -70,6 +70,10 @@ class ModelSection:
     body: str | None = key(text("the name of a part of the model"), None, shared=False)
 
 
+NO_MODEL = ModelSection("")
+"""Of a task for statistics alone."""
+
+
 @dataclass(frozen=True)
 class DataSection:
     """The source of the rows: a built-in set, a file or a folder; without a `source`, --data is required.
@@ -309,6 +313,11 @@ class Task:
     aggregation: AggregationSection
     agreement: AgreementSection
     statistics: StatisticsSection
+
+    @property
+    def learns(self) -> bool:
+        """Whether the task has a model; if not, it is for statistics alone."""
+        return self.model != NO_MODEL
 
     @property
     def rows_per_person(self) -> int | None:

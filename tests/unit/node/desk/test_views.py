@@ -77,3 +77,10 @@ def test_what_is_no_task_is_one_line(tmp_path):
             task_text(tmp_path / name)
     with pytest.raises(ConfigError, match="cannot be read"):
         task_text(tmp_path / "gone.toml")
+
+
+def test_a_task_for_statistics_alone_says_so():
+    told = sentences('task = { name = "w" }\n[statistics]\n')
+    assert list(told) == ["Learns", "Privacy"]
+    assert told["Learns"].startswith("nothing: table one")
+    assert "sees exact totals" in told["Privacy"]
