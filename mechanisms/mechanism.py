@@ -51,7 +51,7 @@ class SharedSetting:
 
 @dataclass(frozen=True, slots=True)
 class CountPlan:
-    """Noised counts beside training (mechanisms.noised_counts): `releases` that cost `share` of epsilon."""
+    """Noised counts (mechanisms.noised_counts): `releases` that by themselves cost `share` of epsilon."""
 
     share: float
     releases: int
@@ -69,7 +69,8 @@ class Setting:
     `rows`: the number of this node's training rows, or persons; it counts as public. `rows_per_person`: the
     most rows of a person, if a person is the unit of privacy; None if a row is. `shared`: what members with
     shared noise agree on; None: each adds its own. `counts`: what the node releases beside training; None:
-    nothing. `epochs`: the passes over the rows in a round; None: as many as its time allows.
+    nothing. `cells`: what members with shared noise release before their first step; None: nothing.
+    `epochs`: the passes over the rows in a round; None: as many as its time allows.
     """
 
     epsilon: float
@@ -86,6 +87,7 @@ class Setting:
     shared: SharedSetting | None = None
     counts: CountPlan | None = None
     rows_per_person: int | None = None
+    cells: CountPlan | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "clipping_radius"):

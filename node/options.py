@@ -267,6 +267,12 @@ class NodeOptions:
     require_aggregation: bool = switch(
         "end with exit status 1 if not one round was aggregated with others. Default: no"
     )
+    again: bool = switch(
+        "where a job without noise stopped because a member is gone: keep what it has in the --out folder, "
+        "say what its totals and those of another job tell together, ask, and begin another without that "
+        "member; it must be given at all that are left. Default: no"
+    )
+    yes: bool = switch("answer the question of --again by yes. Default: ask at the terminal")
     out: Path | None = option(
         "the folder for model, history and state; a node with the same folder resumes where it stopped. "
         "Default: runs/<task>-<first digits of the key>",

@@ -345,6 +345,8 @@ class Note(StrEnum):
     """This peer's last round is lower than this node's."""
     WITHHOLDS = "withholds"
     """Sessions failed for want of this peer's messages (protocol.swarm.meeting.suspicion)."""
+    FOLLOWS = "follows"
+    """Somebody with whom this node does not learn coordinates the others."""
     STAYS = "stays"
     """The run is over here; for `text` minutes at most this node stays to give this peer the last base."""
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from mechanisms.accounting.ledger import Event
 from mechanisms.mechanism import Unprotected
+from node.app.again import begin_again, begun_again
 from node.app.jobs import prepare_job
 from node.app.run import About, Prepared
 from node.jobs.cohort import Cohort
@@ -73,7 +74,9 @@ def prepare_squares(options: NodeOptions, system: System = SYSTEM) -> Prepared:
     """Prepares a node that computes squares; its shard says whose numbers it has."""
     assert options.shard is not None
     job = Cohort(Squares(numbers_of(options.shard[0])))
-    parameters = canonical_parameters(options.task, [("squares", (job.length,))], None, roster=options.roster)
+    begin_again(options, lambda _: False, system)
+    again = begun_again(options)
+    parameters = canonical_parameters(options.task, [("squares", (job.length,))], None, again=again)
     about = About(data="numbers", what="squares", notes={})
     return prepare_job(
         options, about, job, Unprotected(), parameters, name="squares", sums=MOST, tries=MOST, system=system

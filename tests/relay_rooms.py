@@ -107,12 +107,13 @@ class MemoryRelay:
             asked = write_room_message(OpenRooms(b"", licence, (room,), 0))
             self.do(self.lobby.hear_inviter(link, asked, self.random(), 0.0))
 
-    def cut_joiners(self) -> None:
-        """Breaks the connections of all joiners."""
+    def cut_joiners(self, *, is_noticed: bool = True) -> None:
+        """Breaks the connections of all joiners; the relay may not notice it."""
         for link in list(self.joiners):
             self.joiners -= {link}
             link.heard.put_nowait(None)
-            self.do(self.lobby.lose_joiner(link))
+            if is_noticed:
+                self.do(self.lobby.lose_joiner(link))
 
     def cut_inviters(self) -> None:
         """Breaks the connections of all inviters."""
@@ -153,5 +154,6 @@ class MemoryRelay:
         try:
             yield link
         finally:
-            self.joiners -= {link}
-            self.do(self.lobby.lose_joiner(link))
+            if link in self.joiners:
+                self.joiners -= {link}
+                self.do(self.lobby.lose_joiner(link))

@@ -119,7 +119,7 @@ MACHINES = (
     Machine(
         "A relay",
         ("relay.admission", "relay.frames", "relay.switch", "relay.rooms", "relay.room_messages"),
-        (("Steps of a room", relay_rooms.STEPS),),
+        (("Steps of a visit to a room", relay_rooms.STEPS),),
     ),
 )
 

@@ -1,9 +1,9 @@
 """Defaults: whether a task of node.init learns as much as scikit-learn on the rows of all sites together.
 
 Each split of a data set becomes three sites' files and a file of test rows. node.init makes a task, without
-privacy, of the first site's file. The three sites train in one process with a node's own code. scikit-learn
-learns from the rows of all three files, in its own encoding. With `--nodes` real nodes learn the first split
-of one set.
+privacy, for members who may come and go, of the first site's file: a network. The three sites train in one
+process with a node's own code. scikit-learn learns from the rows of all three files, in its own encoding.
+With `--nodes` real nodes learn the first split of one set.
 
 `--choose` compares the table's learning rate with others on a fifth of the *training* rows. The test rows of
 a split have no part in it.
@@ -131,7 +131,7 @@ def _choice_row(found: Mapping[float, Sequence[Validated]]) -> Row:
 
 def _rows(names: Sequence[str], splits: int | None, folder: Path, jobs: int, nodes: bool) -> Iterator[Row]:
     from benchmarks.defaults.comparison import compare_split, node_scores, verdicts  # noqa: PLC0415 - loads torch
-    from benchmarks.defaults.tables import SETS  # noqa: PLC0415
+    from scenarios.data.tables import SETS  # noqa: PLC0415
 
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         waiting = {

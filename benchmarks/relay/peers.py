@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from benchmarks.relay.process import RelayProcess
-from node.net.listening import DEFAULT, endpoint_of, listen
+from node.net.incoming.listening import DEFAULT, endpoint_of, listen
 from node.net.relay.streams import RelayedStreams
 from node.net.reply_path import Back
 from node.net.tls import ON, make_tls

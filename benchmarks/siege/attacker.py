@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from node.net.doors import raise_descriptors
+from node.net.incoming.doors import raise_descriptors
 from node.net.versions import SUBPROTOCOL
 from node.system.addresses import is_loopback, split_endpoint
 

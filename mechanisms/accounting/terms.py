@@ -15,6 +15,8 @@ from mechanisms.arguments import count
 
 UNKNOWN = "unknown"
 """The mechanism of a charge that an earlier version wrote, without its terms."""
+CELLS = "cells of columns"
+"""That of a histogram that a run releases before its first step."""
 
 
 def unknown_terms(run: Terms) -> Terms:

@@ -9,13 +9,15 @@ variance that a trusted server would add. If each added all the noise itself, it
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mechanisms.accounting.ledger import Event, rounded_up, sampled_noise_multiplier
+from mechanisms.accounting import gaussian
+from mechanisms.accounting.ledger import Event, Gaussian, Terms, rounded_up, sampled_noise_multiplier
+from mechanisms.accounting.terms import CELLS
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.mechanism import Guarantee, Quiet, Setting
-from mechanisms.noised_counts import CountNoise, count_noise, multiplier_beside
+from mechanisms.noised_counts import CountNoise, count_noise
 from mechanisms.units import noun_of
 from mechanisms.updates.record import unit_of
 
@@ -27,11 +29,13 @@ class DistributedDP(Quiet):
     """Steps with shared noise. The guarantee holds if `shared.honest` other members are honest.
 
     `counts`: the noise of counts beside the steps, which the members share, too; None: nothing is counted.
+    `cells`: the noise of histograms before the first step, with as many releases in reserve; None: none.
     """
 
     shared: SharedNoise
     guarantee: Guarantee
     counts: CountNoise | None = None
+    cells: CountNoise | None = None
 
     name = "distributed-dp-sgd"
 
@@ -49,14 +53,30 @@ class DistributedDP(Quiet):
         """The cost of a step, which counts once it is offered, even if the sum fails."""
         return self.shared.events
 
+    @property
+    def planned_cells(self) -> tuple[Gaussian, ...]:
+        """The costs of all histograms that are planned for, each under a name of its own."""
+        if self.cells is None:
+            return ()
+        terms = Terms(CELLS, self.guarantee.unit, self.cells.honest)
+        return (Gaussian(self.cells.noise_multiplier, terms),) * self.cells.releases
+
+    def louder(self, factor: float) -> DistributedDP:
+        """Returns the mechanism of one member whose noise is that of several: `factor` times as much."""
+        shared, cells = self.shared, self.cells
+        rule = replace(shared.gradient, noise_multiplier=shared.gradient.noise_multiplier * factor)
+        if cells is not None:
+            cells = replace(cells, noise_multiplier=cells.noise_multiplier * factor)
+        return replace(self, shared=replace(shared, gradient=rule), cells=cells)
+
 
 def distributed_dp(setting: Setting) -> DistributedDP:
     """Builds the mechanism for `setting`. Raises ValueError without `setting.shared`, or as `SharedNoise`.
 
     Unit of privacy: one record, or person (`unit_of`); neighbours: add or remove it; norm: L2 of its
     gradient, clipped to `clipping_radius`. `epsilon` pays for all steps, for steps that fail
-    (`charged_steps`), and for the counts beside them. The multiplier is rounded up, so that all members
-    compute the same one.
+    (`charged_steps`), for the counts beside them, and for the histograms before, twice as many as planned.
+    The multiplier is rounded up, so that all members compute the same one.
     """
     of = setting.shared
     if of is None:
@@ -67,7 +87,11 @@ def distributed_dp(setting: Setting) -> DistributedDP:
     charged = charged_steps(of.steps)
     epsilon, delta = setting.epsilon, setting.delta
     counts = None if setting.counts is None else count_noise(setting.counts, epsilon, delta, of.honest)
-    q, beside = of.sampling_probability, multiplier_beside(counts)
+    cells = None if setting.cells is None else count_noise(setting.cells, epsilon, delta, of.honest)
+    if cells is not None:
+        cells = replace(cells, releases=2 * cells.releases)
+    q = of.sampling_probability
+    beside = gaussian.compose(noise.composed_multiplier for noise in (counts, cells) if noise is not None)
     noise_multiplier = rounded_up(sampled_noise_multiplier(epsilon, delta, q, charged, beside))
     rule = GradientRule(setting.clipping_radius, noise_multiplier, q)
     shared = SharedNoise(
@@ -78,9 +102,8 @@ def distributed_dp(setting: Setting) -> DistributedDP:
         size=sum(setting.sizes),
         steps=charged,
     )
-    return DistributedDP(
-        shared, Guarantee(unit_of(setting), epsilon, delta, epsilon, honest=of.honest), counts
-    )
+    guarantee = Guarantee(unit_of(setting), epsilon, delta, epsilon, honest=of.honest)
+    return DistributedDP(shared, guarantee, counts, cells)
 
 
 def charged_steps(steps: int) -> int:

@@ -83,15 +83,15 @@ def agree(options: NodeOptions, written: Path, without: Sequence[str] = ()) -> i
     options = replace(options, task=with_classes(options.task))
     prepared = prepare_agreement(options, without=without)
     try:
-        status, base, vector = run_job(prepared, partial(agreement_texts, tries=prepared.plan.tries))
+        end = run_job(prepared, partial(agreement_texts, tries=prepared.plan.tries))
     except Alone as error:
         if error.end is End.NOBODY_CAME:
             raise UserError(f"no agreement: {error.why}: {NOTHING_CHARGED}") from None
         raise UserError(f"{NO_AGREEMENT} ({error.why})") from None
-    if base.generation == 0 and status == INTERRUPTED:
-        return status
-    _tell(conclude(prepared, options.task, base, vector, written), base, written, options)
-    return status
+    if end.base.generation == 0 and end.status == INTERRUPTED:
+        return end.status
+    _tell(conclude(prepared, options.task, end.base, end.vector, written), end.base, written, options)
+    return end.status
 
 
 def conclude(prepared: Prepared, task: Task, base: Base, vector: Floats, written: Path) -> Agreed:

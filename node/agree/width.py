@@ -9,7 +9,8 @@ from typing import Any
 
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import ClassTarget, Schema, TableSchema
-from node.task.sections import Task
+from node.task.sections import ADDITIVE, Task
+from node.task.table_models import TABLE_MODELS, fitted_arguments
 
 _INPUTS: Mapping[str, str] = MappingProxyType({"node.models:Linear": "inputs", "node.models:MLP": "sizes"})
 """Models whose first layer can adapt to the width of another schema's rows, and the argument that sets it."""
@@ -29,7 +30,9 @@ _BY_CLASS = ("prior", "weight")
 def fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | None:
     """Returns the model's arguments for rows of another width; None if they are not known."""
     (old, *rest), (new, *_) = before.shape, after.shape
-    if old == new:
+    if task.model.cls in TABLE_MODELS and isinstance(after, TableSchema):
+        return fitted_arguments(task, after)
+    if old == new or not task.learns:
         return task.model.args
     name = _INPUTS.get(task.model.cls)
     value = task.model.args.get(name) if name else None
@@ -63,17 +66,20 @@ def with_classes(task: Task) -> Task:
             "'auto', for which node.agree chooses"
         )
     values = (*target.values, *added)
-    arguments = _more_outputs(task, len(target.values), len(values))
+    widened = replace(schema, target=replace(target, values=values))
+    arguments = _more_outputs(task, widened, len(target.values), len(values))
+    of_two = task.model.cls in TABLE_MODELS and task.train.loss == "bce"
     if arguments is None:
         raise ConfigError(
             f"{refused}: the number of outputs of model.class = {shown(task.model.cls)} is not known; "
-            f"allowed: {', '.join(_OUTPUTS)} with {len(target.values)} outputs; else add the classes and "
-            "outputs to the task by hand"
+            f"allowed: {ADDITIVE}, or {', '.join(_OUTPUTS)} with {len(target.values)} outputs; else add the "
+            "classes and outputs to the task by hand"
         )
     return replace(
         task,
         model=replace(task.model, args=arguments),
-        data=replace(task.data, schema=replace(schema, target=replace(target, values=values))),
+        data=replace(task.data, schema=widened),
+        train=replace(task.train, loss="auto") if of_two else task.train,
     )
 
 
@@ -88,12 +94,17 @@ def check_narrowing(task: Task) -> None:
     if fitted(task, schema, replace(schema, columns=schema.columns[1:])) is None:
         raise ConfigError(
             f"{refused}: the width of model.class = {shown(task.model.cls)} is not known; allowed: "
-            f"{', '.join(_INPUTS)} with {schema.shape[0]} inputs; else run node.init again with --leave-out"
+            f"{ADDITIVE}, or {', '.join(_INPUTS)} with {schema.shape[0]} inputs; else run node.init again "
+            "with --leave-out"
         )
 
 
-def _more_outputs(task: Task, before: int, after: int) -> Mapping[str, Any] | None:
-    """Returns the model's arguments for another number of classes; None if they are not known."""
+def _more_outputs(task: Task, schema: Schema, before: int, after: int) -> Mapping[str, Any] | None:
+    """Returns the model's arguments for `after` classes, as `schema` has; None if they are not known."""
+    if not task.learns:
+        return task.model.args
+    if task.model.cls in TABLE_MODELS and isinstance(schema, TableSchema):
+        return fitted_arguments(task, schema)
     name = _OUTPUTS.get(task.model.cls)
     value = task.model.args.get(name) if name else None
     match value:

@@ -16,7 +16,7 @@ from node.api.streams import Reading
 from node.api.thread_runner import Run
 from node.data.in_memory import FrameRows, InMemory, is_frame, rows_of
 from node.data.rows import Rows
-from node.net.listening import endpoint_of
+from node.net.incoming.listening import endpoint_of
 from node.options import ALONE, FIRST_WAIT, NodeOptions, parse_arguments
 from node.runtime.record.figures import Record, Summary
 from node.system.errors import ConfigError, UserError, shown

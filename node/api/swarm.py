@@ -18,7 +18,7 @@ from node.api.peer import TaskLike, close, data_of, finished, numbered, task_of
 from node.api.streams import Reading, Stream
 from node.api.thread_runner import Run
 from node.data.in_memory import InMemory
-from node.net.listening import DEFAULT, endpoint_of, listen
+from node.net.incoming.listening import DEFAULT, endpoint_of, listen
 from node.options import ALONE, NodeOptions, parse_arguments
 from node.runtime.record.figures import Record, Summary
 from node.system.addresses import parse_peer

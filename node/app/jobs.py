@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from mechanisms.mechanism import Mechanism
+from node.app.again import begun_again
 from node.app.run import About, Prepared, run_as
 from node.app.signals import until_done_or_told
 from node.app.start_checks import allowed, nicknames
@@ -26,6 +27,7 @@ from node.runtime.contributions.learning import Learning
 from node.runtime.engine import Engine
 from node.runtime.plan import Plan
 from node.runtime.record.artifacts import Folder
+from node.runtime.record.ending import Alone, End
 from node.runtime.record.events import NodeEvent, Observer
 from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file
@@ -104,13 +106,25 @@ def job_parameters(
     task = options.task
     whole = replace(task, aggregation=replace(task.aggregation, dropouts=0))
     what, length = shape
-    text = canonical_parameters(whole, [(what, (length,))], None, roster=options.roster)
+    shapes = [(what, (length,))]
+    text = canonical_parameters(whole, shapes, None, roster=options.roster, again=begun_again(options))
     found = {**json.loads(text), name: shared}
     return json.dumps(found, sort_keys=True, separators=(",", ":"), allow_nan=False, default=shared_values)
 
 
-def run_job(prepared: Prepared, texts: Callable[[NodeEvent], tuple[str, ...]]) -> tuple[int, Base, Floats]:
-    """Runs a job's node; returns its exit status, and the last base with its vector. Raises UserError.
+@dataclass(frozen=True)
+class JobEnd:
+    """A node's exit status, and its last base with the vector (d,)."""
+
+    status: int
+    base: Base
+    vector: Floats
+    stopped: Alone | None = None
+    """Why the job is unfinished, if that is because one of its members is gone."""
+
+
+def run_job(prepared: Prepared, texts: Callable[[NodeEvent], tuple[str, ...]]) -> JobEnd:
+    """Runs a job's node to its end. Raises UserError.
 
     `texts`: an event in words for the terminal.
     """
@@ -121,8 +135,12 @@ def run_job(prepared: Prepared, texts: Callable[[NodeEvent], tuple[str, ...]]) -
         ends.append(engine.agreed)
 
     observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, texts)
-    status = run_as(prepared, None, observer, live)
-    return status, *ends[-1]
+    try:
+        return JobEnd(run_as(prepared, None, observer, live), *ends[-1])
+    except Alone as error:
+        if error.end is not End.UNFINISHED:
+            raise
+        return JobEnd(error.status, *ends[-1], stopped=error)
 
 
 def write_result(path: Path, content: bytes) -> None:

@@ -17,6 +17,7 @@ import torch
 from prometheus_client import CollectorRegistry
 from torch import nn
 
+from node.app.again import begin_again, begun_again
 from node.app.changing_members import following, vouches_of
 from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
@@ -28,14 +29,15 @@ from node.app.start_checks import (
     named_members,
     nicknames,
 )
+from node.cli.asking import affirmed
 from node.cli.logs import Log
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Split
 from node.jobs.cohort import Cohort
-from node.net.listening import DEFAULT, endpoint_of, listen, listen_where_possible
+from node.net.incoming.listening import DEFAULT, endpoint_of, listen, listen_where_possible
+from node.net.incoming.routes import answers
 from node.net.relay.streams import Presence, RelayedStreams
-from node.net.routes import answers
 from node.net.tls import by_relay, make_tls, protection, url
 from node.net.traffic import Counts
 from node.observe.access import Access, access_of, kept_token
@@ -76,11 +78,12 @@ from node.runtime.record.own_figures import OwnBook
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
 from node.storage.key_file import held, new_seed, write_key
 from node.storage.locks import InUse
+from node.storage.runs_aside import finish_setting_aside
 from node.storage.spend_file import SpendFile
 from node.storage.state import Owner, State
 from node.system.addresses import is_loopback
 from node.system.clock import SteadyClock
-from node.system.errors import ConfigError, counted
+from node.system.errors import ConfigError, counted, shown
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.data_schema import TableSchema
@@ -165,6 +168,7 @@ def run(options: NodeOptions, listener: BoundAddress | None = None) -> int:
     `listener` is an already listening socket, if any. Raises UserError, one line, for errors that the user
     can correct.
     """
+    begin_again(options, affirmed)
     return run_prepared(prepare(options), listener)
 
 
@@ -211,6 +215,7 @@ def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer
     try:
         lock = Lock(out)
         try:
+            finish_setting_aside(out, system.disk)
             check_folder(out, key_file, has_key=seed is None)
             tidy_folder(out, key_file, system.disk)
             if seed is not None:
@@ -231,6 +236,11 @@ def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer
 
 def prepare(options: NodeOptions, system: System = SYSTEM) -> Prepared:
     """Reads and checks data, model, allow-list and host names. Raises ConfigError for any fault."""
+    if not options.task.learns:
+        raise ConfigError(
+            f"task {shown(options.task.task.name)} has no [model], so there is nothing to learn; murmuration "
+            "stats computes its [statistics]"
+        )
     check_others(options)
     split = kept_split(options)
     dataset = load_dataset(options.task, options.data, options.shard, split)
@@ -252,9 +262,12 @@ def prepared_on(
     learning = make_learning(task, designed.model, dataset, options.seed, mechanism, system)
     trainer, steps = learning.trainer, task.step_plan
     exact = isinstance(learning.job, Cohort)
-    rounds = learning.sums or options.rounds or task.train.rounds
+    rounds = options.rounds or task.train.rounds
     sums = rounds if steps is None else last_step(steps, options.rounds)
-    report_every = 1 if exact else None if steps is None else steps.report_every
+    report_every = None if steps is None else steps.report_every
+    if learning.sums is not None:
+        sums, report_every = learning.sums, learning.round_sums
+        rounds = sums // report_every
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
@@ -282,6 +295,7 @@ def prepared_on(
                 trainer.digests(loaded_names(task.model)),
                 learning.computed,
                 options.roster,
+                begun_again(options) if exact else 0,
             ),
             accuracy_of=dataset.accuracy_name,
             rounds=rounds,
@@ -289,6 +303,7 @@ def prepared_on(
             tries=sums,
             report_every=report_every,
             cohort=exact,
+            purposes=learning.purposes,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
             swarm_folder=options.swarm_folder,
@@ -623,7 +638,14 @@ async def _live(
     relay = _relay(prepared, key, peer.transport.counts, out)
     carried = None if relay is None else relay.view
     rounds = Rounds(out / HISTORY)
-    source = NodeViewSource(peer.inspector, watched.journal, rounds, prepared.there, carried)
+    source = NodeViewSource(
+        peer.inspector,
+        watched.journal,
+        rounds,
+        prepared.there,
+        carried,
+        curves=lambda: learning.trainer.curves(state.base_vector, options.task),
+    )
     page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
     inspector = peer.inspector
@@ -639,7 +661,7 @@ async def _live(
             page.tell_end()
             await peer.transport.leave()
         summary = await peer.summarise()
-        watched.observers.handle(Finished(summary, peer.own.figures))
+        watched.observers.handle(Finished(summary, peer.own.figures, prepared.plan.cohort))
         if linger_s and peer.end.is_over:
             watched.observers.handle(Lingering(linger_s))
             await kept.write()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from node.net.listening import check_names, listen
+from node.net.incoming.listening import check_names, listen
 from node.options import NodeOptions
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import KEY, LOCK, Lock, check_folder

@@ -18,6 +18,7 @@ from node.app.start_checks import STEPS, key_path
 from node.check.finding import Finding, Level
 from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all
+from node.check.statistics import statistics_findings
 from node.check.trial import tried
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.files.csv_and_parquet import read_frame
@@ -28,12 +29,12 @@ from node.data.rows import Rows
 from node.data.sources import read_source
 from node.data.unread import unread_columns
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
-from node.net.listening import listen
+from node.net.incoming.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
 from node.runtime.clocks import skew_words
 from node.runtime.contributions.learning import design, make_learning
-from node.runtime.contributions.metric_notes import cost_of_counts
+from node.runtime.contributions.metric_notes import cell_words, cost_of_counts
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy.budget import (
     can_train,
@@ -50,6 +51,7 @@ from node.system.free_memory import free_bytes
 from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters
 from node.task.sections import BUILT_IN_SOURCES, Task
+from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.trainer import Shapes
 from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
@@ -87,9 +89,26 @@ def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
 
 
 def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
-    yield Finding("ok", "task", f"{options.task.task.name}, {counted(_rounds(options), 'round')}")
+    learns, exact = options.task.learns, is_exact(options.task)
+    long = "exact sums of the same members" if exact else counted(_rounds(options), "round")
+    yield Finding("ok", "task", f"{options.task.task.name}, {long if learns else 'statistics alone'}")
+    if exact:
+        yield Finding("warning", "opened", f"{opened(options.task)}. Members are {SAME_MEMBERS}")
     if options.privacy_note:
         yield Finding("warning", "noise", options.privacy_note)
+    if learns:
+        yield from _lessons(options)
+    yield from statistics_findings(options)
+    here, place = _place(options, met)
+    if place is not None:
+        yield place
+    yield from _keys(options)
+    if met:
+        yield from _peers(options, here)
+
+
+def _lessons(options: NodeOptions) -> Iterator[Finding]:
+    """Checks the rows, and what is learned from them."""
     dataset = None
     try:
         dataset, findings = _data(options)
@@ -100,12 +119,6 @@ def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
         yield from own_cells(path, options.task.data, fits=dataset is not None)
     if dataset is not None:
         yield from _learning(options, dataset)
-    here, place = _place(options, met)
-    if place is not None:
-        yield place
-    yield from _keys(options)
-    if met:
-        yield from _peers(options, here)
 
 
 def _rounds(options: NodeOptions) -> int:
@@ -200,6 +213,7 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
         yield finding
     yield _budget(options, mechanism)
     if isinstance(mechanism, DistributedDP):
+        yield from (Finding("ok", *line) for line in cell_words(mechanism).items())
         yield _steps(options, mechanism)
     yield from _counts(options, mechanism, len(dataset.test_y))
     yield from _noise(task, named, mechanism)

@@ -2,7 +2,7 @@
 
 Model and figures stay here: they are shown to the owner and thrown away, so they cost no privacy budget. With
 private steps the trial has their noise; with shared noise, five rounds of what the members' steps would be if
-the others' rows were like the owner's.
+the others' rows were like the owner's. Where exact sums make the model, they are taken over the sample alone.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding
 from node.data.dataset import Dataset
 from node.data.report import TOO_FEW
-from node.jobs.steps import StepTrainer
+from node.jobs.additive.private_steps import step_trainer
+from node.runtime.contributions.learning import make_learning
 from node.system.errors import shown
 from node.task.data_schema import ClassTarget
 from node.task.sections import Task, TrainSection
+from node.task.table_models import is_exact
 from node.training.build import build_model
 from node.training.figures.metrics import chosen_labels
 from node.training.losses import constant_outputs, make_loss
-from node.training.trainer import Diverged, Trainer, Vector, make_trainer
+from node.training.trainer import Diverged, Evaluation, Trainer, Vector, make_trainer
 
 _EPOCHS, _ROUNDS = 2, 5
 _MOST_ROWS, _LEAST_ROWS, _MOST_NUMBERS = 4000, 200, 4_000_000
+_MOST_SUMS, _ALONE = 60, bytes(32)  # in a trial; the key of its only member
 _SAMPLE = 31  # a stream of random numbers under the task's seed
 _WORSE = 1.5  # times the loss at the start, or of always the same answer
 _BETTER = 0.99  # of the loss of always the same answer: less is no learning
@@ -62,7 +65,34 @@ def tried(task: Task, dataset: Dataset, seed: int, mechanism: Mechanism, members
     if rows > most:
         chosen = np.sort(np.random.default_rng([_SAMPLE, task.task.seed]).permutation(rows)[:most])
         dataset = dataset.having(torch.from_numpy(chosen))
+    if is_exact(task):
+        return _of_own_sums(task, dataset, seed, mechanism)
     return verdict(_trial(task, dataset, seed, mechanism, members), task.train)
+
+
+def _of_own_sums(task: Task, sample: Dataset, seed: int, mechanism: Mechanism) -> Finding:
+    """Returns what a job's sums over the sample alone make of it."""
+    learning = make_learning(task, build_model(task, sample), sample, seed, mechanism)
+    job, trainer = learning.job, learning.trainer
+    if job is None:
+        raise ValueError("exact sums are a job's")
+    base, sums = trainer.vector(), 0
+    before = trainer.own_loss(base)
+    while not job.is_over(base) and sums < _MOST_SUMS:
+        base = job.following(base, sums, job.contribution(base, sums).words, (_ALONE,))
+        sums += 1
+    after, constant = trainer.own_loss(base), _constant_loss(task.train, sample)
+    told = (
+        f"{sums} sums over {len(sample.train_y)} of your rows alone: the loss went from {before:.3g} to "
+        f"{after:.3g}"
+    )
+    if not after < _BETTER * (before if constant is None else constant):
+        return Finding(
+            "warning",
+            "learning",
+            f"{told}, no better than always the same answer: these columns tell nothing of the target here",
+        )
+    return Finding("ok", "learning", f"{told}; {_held_back(trainer.evaluate(base))}")
 
 
 def verdict(seen: Trial, section: TrainSection) -> Finding:
@@ -113,8 +143,6 @@ def _trial(task: Task, sample: Dataset, seed: int, mechanism: Mechanism, members
     with torch.inference_mode():
         outputs = trainer.module(vector)(sample.train_x.cpu())
     chosen = None if sample.classes is None else _only_class(task, outputs)
-    metrics = trainer.evaluate(vector).metrics
-    told = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items() if value is not None)
     return Trial(
         before,
         trainer.own_loss(vector),
@@ -122,8 +150,13 @@ def _trial(task: Task, sample: Dataset, seed: int, mechanism: Mechanism, members
         chosen,
         share,
         how,
-        f"on rows held back: {told or TOO_FEW}",
+        _held_back(trainer.evaluate(vector)),
     )
+
+
+def _held_back(found: Evaluation) -> str:
+    told = ", ".join(f"{name} {value:.3f}" for name, value in found.metrics.items() if value is not None)
+    return f"on rows held back: {told or TOO_FEW}"
 
 
 _Run = tuple[str, Trainer, Callable[[Vector], Vector]]
@@ -150,11 +183,10 @@ def _shared_steps(task: Task, sample: Dataset, seed: int, mechanism: Distributed
     plan, shared = task.step_plan, mechanism.shared
     if plan is None:
         raise ValueError("a task with shared noise has a plan of its steps")
-    gradient, rows = shared.gradient, sample.units
-    batch = gradient.sampling_probability * rows
-    multiplier = gradient.noise_multiplier * math.sqrt(members) * batch / shared.expected_batch
-    rule = replace(shared, gradient=replace(gradient, noise_multiplier=multiplier), expected_batch=batch)
-    trainer = StepTrainer(task, plan, build_model(task, sample), sample, seed, rule)
+    batch = shared.gradient.sampling_probability * sample.units
+    one = mechanism.louder(math.sqrt(members) * batch / shared.expected_batch)
+    one = replace(one, shared=replace(one.shared, expected_batch=batch))
+    trainer = step_trainer(task, plan, build_model(task, sample), sample, seed, one)
     steps = min(plan.steps, _ROUNDS * plan.report_every)
 
     def train(base: Vector) -> Vector:

@@ -9,6 +9,7 @@ from node.system.errors import ConfigError, shown
 
 BESIDE = Path()
 """Stands for a file beside the task, unless another is named."""
+STATISTICS_ENDING = "-statistics.html"
 
 
 def written_file(given: Path, task: str, ending: str, *, force: bool) -> Path:

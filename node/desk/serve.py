@@ -39,7 +39,7 @@ from node.desk.talks import ENDING_S, Talk, Talks, talk_of
 from node.desk.task_lines import replaced
 from node.desk.views import files_view, task_text, task_view
 from node.desk.work import Busy, Values, Worker
-from node.net.listening import BACKLOG, endpoint_of, listen
+from node.net.incoming.listening import BACKLOG, endpoint_of, listen
 from node.observe.access import Access, new_token
 from node.observe.page import HEADERS, KINDS, PARTS, asset, framed
 from node.observe.views import as_json

@@ -11,7 +11,10 @@ from node.desk.form import Form
 from node.desk.work import Step, Tell, Values
 
 _SHOWN_PREDICTIONS = 5
-_CHOICES = ("target", "target-kind", "person", "peers", "rounds", "privacy", "epsilon")
+_CHOICES = (
+    *("target", "target-kind", "person", "peers", "rounds"),
+    *("privacy", "epsilon", "come-and-go", "model"),
+)
 
 
 def init_words(folder: Folder, form: Form) -> list[tuple[str, str]]:

@@ -13,16 +13,20 @@ from node.storage.regular_files import check_regular
 from node.system.errors import ConfigError, counted, one_line, reason, shown
 from node.task.data_schema import ArraySchema, ClassTarget, TableSchema
 from node.task.load import read_task
-from node.task.sections import Task
+from node.task.sections import ADDITIVE, Task
 from node.task.shared_noise_keys import DISTRIBUTED
+from node.task.table_models import SAME_MEMBERS, TREES, is_exact, opened
 
 _MODELS = {
+    ADDITIVE: "additive: a curve for each column, which can be read",
+    TREES: "boosted trees",
     "node.models:Linear": "a linear model",
     "node.models:MLP": "a network with a hidden layer",
     "node.models:ConvNet": "a small convolutional network",
     "node.models:Scattering": "a linear model on scattering features, which are not trained",
 }
 _FEW = 5
+_STATISTICS_ALONE = "nothing: table one, models and curves of its [statistics] are those of all members"
 
 
 def swarm_view(name: str, view: NodeView) -> dict[str, object]:
@@ -33,9 +37,18 @@ def swarm_view(name: str, view: NodeView) -> dict[str, object]:
         "task": view.task,
         "round": view.round,
         "rounds": view.rounds,
+        "done": _done(view),
         "state": state,
         "model_bytes": view.model_bytes,
     }
+
+
+def _done(view: NodeView) -> str:
+    """Returns how many rounds of a run are over, or how many sums of a job."""
+    if view.exact:
+        most = "" if view.over else f" of at most {view.steps}"
+        return f"{counted(view.generation, 'sum')}{most}"
+    return f"{view.round} of {view.rounds} rounds"
 
 
 def unreadable_view(name: str, why: str) -> dict[str, object]:
@@ -49,7 +62,7 @@ def standing_line(name: str, standing: str) -> dict[str, object]:
 
 
 def _without_rounds(name: str, task: str, state: str) -> dict[str, object]:
-    rounds = {"round": 0, "rounds": 0}
+    rounds = {"round": 0, "rounds": 0, "done": ""}
     return {"folder": name, "task": task, **rounds, "state": state, "model_bytes": None}
 
 
@@ -93,14 +106,27 @@ def task_view(name: str, text: str) -> dict[str, object]:
         "file": name,
         "name": task.task.name,
         "sentences": [
-            {"term": "Learns", "text": _learns(task)},
-            {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
-            {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"},
+            *(_lessons(task) if task.learns else [{"term": "Learns", "text": _STATISTICS_ALONE}]),
             {"term": "Privacy", "text": _privacy(task)},
         ],
         "marked": sum(line.marked for line in lines),
         "lines": [asdict(line) for line in lines],
     }
+
+
+def _lessons(task: Task) -> list[dict[str, str]]:
+    """Returns what is learned, by which model and how long; of exact sums also what they open."""
+    what = [
+        {"term": "Learns", "text": _learns(task)},
+        {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
+    ]
+    if not is_exact(task):
+        return [*what, {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]
+    return [
+        *what,
+        {"term": "Opened", "text": opened(task)},
+        {"term": "Members", "text": SAME_MEMBERS},
+    ]
 
 
 def _learns(task: Task) -> str:
@@ -122,8 +148,11 @@ def _learns(task: Task) -> str:
 
 def _privacy(task: Task) -> str:
     section, unit = task.privacy, task.unit
+    if section.mechanism == "none" and not task.learns:
+        return "none: the program of each member sees exact totals; all the others can compute yours"
     if section.mechanism == "none":
-        return "none: sums hide single updates, but nothing bounds what the model remembers of a row"
+        hidden = "each member's numbers" if is_exact(task) else "single updates"
+        return f"none: sums hide {hidden}, but nothing bounds what the model remembers of a row"
     bounds = f"{section.mechanism}: epsilon {section.epsilon:g} bounds what anybody can tell about any one"
     smaller = "Smaller is more private, and learns less"
     if section.mechanism == DISTRIBUTED:

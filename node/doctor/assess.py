@@ -19,7 +19,7 @@ from cryptography import x509
 from node.doctor.finding import Column, Finding
 from node.doctor.reach import milliseconds
 from node.doctor.requests import Answer
-from node.net.doors import BODY_LEAST_BYTES_PER_S
+from node.net.incoming.doors import BODY_LEAST_BYTES_PER_S
 from node.net.tls import WrongPeer, vouched_for
 from node.runtime.slow_upload import sent_bytes, slow_upload_text
 from node.system.errors import one_line, shown

@@ -20,7 +20,7 @@ from node.doctor.assess import clock, no_way, presence, round_trip, tls_to_relay
 from node.doctor.finding import TO_MEMBER, TO_RELAY, Column, Examined, Finding
 from node.doctor.requests import HEALTH, Way, upload_bytes_per_s
 from node.invitation.key import key_file, own_key
-from node.net.dialling import connect, meet, new_client
+from node.net.outgoing.dialling import connect, meet, new_client
 from node.net.relay.carrier import PATH
 from node.net.relay.client import (
     CONNECT_S,

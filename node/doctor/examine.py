@@ -30,7 +30,7 @@ from node.doctor.assess import (
 from node.doctor.finding import Column, Examined, Finding
 from node.doctor.reach import Address, look_up, reach
 from node.doctor.requests import HEALTH, READY, Answer, Way, upload_bytes_per_s
-from node.net.dialling import CONNECT_CAP_S, connect, meet, new_client
+from node.net.outgoing.dialling import CONNECT_CAP_S, connect, meet, new_client
 from node.net.tls import Dialling, WrongPeer, make_dialling, url, vouched_for
 from node.net.versions import OtherVersion
 from node.system.addresses import PeerAddress

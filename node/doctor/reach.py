@@ -9,8 +9,8 @@ import urllib.request
 from collections.abc import Sequence
 
 from node.doctor.finding import Finding
-from node.net.dialling import CONNECT_CAP_S
-from node.net.listening import listen
+from node.net.incoming.listening import listen
+from node.net.outgoing.dialling import CONNECT_CAP_S
 from node.system.addresses import is_loopback, join_endpoint, split_endpoint
 from node.system.errors import UserError, reason
 

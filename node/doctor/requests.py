@@ -13,7 +13,7 @@ from statistics import median
 from aiohttp import ClientSession, StreamReader
 
 from node.net.date_header import ahead_s
-from node.net.dialling import connect, meet
+from node.net.outgoing.dialling import connect, meet
 from node.net.tls import Dialling
 from protocol.wire.handshake import NONCE_BYTES
 

@@ -35,6 +35,8 @@ examples:
   python -m node.init --data ward.parquet --leave-out name --leave-out address --epsilon 2"""
 LEAST_SHARING = 3
 """Of fewer peers none can share noise with others: a round needs as many."""
+USUAL_ROUNDS = 20
+YES, NO = "yes", "no"
 _DATA = "your data (CSV, Excel, Parquet, npz, or a folder of images)"
 _OUT = "task.toml"
 _UNSAID = Path()
@@ -85,15 +87,20 @@ class InitOptions:
     )
     model: ModelKind = option(
         "Default: %(default)s, by the data",
-        choices=("auto", "linear", "mlp", "cnn", "scattering"),
+        choices=("auto", "additive", "trees", "network", "linear", "mlp", "cnn", "scattering"),
         default="auto",
+    )
+    come_and_go: str | None = option(
+        "may members come and go? Without privacy an additive model ends with a member that is gone for "
+        f"good; with a privacy budget, or a network, they may. Default: {NO}",
+        choices=(YES, NO),
     )
     peers: int | None = option(
         f"how many peers will learn, you among them. {LEAST_SHARING} and more share the noise",
         whole(1, MAX_MEMBERS),
         metavar="N",
     )
-    rounds: int = option("Default: %(default)s", whole(1, 1_000_000), default="20", metavar="N")
+    rounds: int | None = option(f"Default: {USUAL_ROUNDS}", whole(1, 1_000_000), metavar="N")
     privacy: str = option(
         f"Default: {DISTRIBUTED} with --peers {LEAST_SHARING} and more, else dp-sgd",
         choices=(DISTRIBUTED, "dp-sgd", "none"),
@@ -117,7 +124,7 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
     given = chosen(InitOptions, argv, command_line())
     data = _data(_asked(_DATA) if asking else "", "--data") if given.data is _UNSAID else given.data
     target = given.target
-    if target is None and asking and data.suffix.lower() != ".npz" and not data.is_dir():
+    if target is None and asking and _may_be_table(data):
         target = _asked("the column to predict (empty: the last one)") or None
     peers = given.peers
     if peers is None and asking:
@@ -131,13 +138,26 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
             f"--out {shown(str(given.out))} exists already; give another, or --force to replace it"
         )
     privacy = _privacy(given.privacy, peers)
+    come_and_go = given.come_and_go
+    if come_and_go is None and asking and privacy == "none" and given.model == "auto" and _may_be_table(data):
+        written = _asked(f"may members come and go, {YES} or {NO} (empty: {NO}, for an exact additive model)")
+        come_and_go = _yes_or_no(written) if written else None
     if given.search and privacy != "none":
         raise ConfigError(
             f"--search is refused with --privacy {privacy}: a rate that was found on your rows tells about "
             "them, and no noise covers it; leave it out, or give --privacy none"
         )
     asked = _checked(given.asked)
-    return replace(given, data=data, target=target, asked=asked, peers=peers, name=name, privacy=privacy)
+    return replace(
+        given,
+        data=data,
+        target=target,
+        asked=asked,
+        peers=peers,
+        come_and_go=come_and_go,
+        name=name,
+        privacy=privacy,
+    )
 
 
 def command_line() -> NodeParser:
@@ -157,6 +177,16 @@ def _checked(asked: Asked) -> Asked:
             f"--missing is given {len(asked.missing)} times; allowed: at most {MOST_WORDS // 2}"
         )
     return replace(asked, missing=tuple(dict.fromkeys(asked.missing)))
+
+
+def _may_be_table(data: Path) -> bool:
+    return data.suffix.lower() != ".npz" and not data.is_dir()
+
+
+def _yes_or_no(written: str) -> str:
+    if written.lower() not in (YES, NO):
+        raise ConfigError(f"--come-and-go {shown(written)} is refused; allowed: {YES} or {NO}")
+    return written.lower()
 
 
 def _asked(what: str) -> str:

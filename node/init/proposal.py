@@ -16,10 +16,10 @@ from mechanisms.updates.distributed import charged_steps
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import ArraySchema, ClassTarget, Schema
 from node.task.plain_defaults import plain_defaults, power_of_two
-from node.task.sections import AgreementSection
-from node.task.step_defaults import StepDefaults, step_defaults
+from node.task.sections import AgreementSection, ModelSection
+from node.task.step_defaults import StepDefaults, step_defaults_of
 
-ModelKind = Literal["auto", "linear", "mlp", "cnn", "scattering"]
+ModelKind = Literal["auto", "additive", "trees", "network", "linear", "mlp", "cnn", "scattering"]
 TEST_FRACTION = 0.2
 _EPSILONS = (1.0, 2.0, 4.0, 8.0)
 _BEARABLE_NOISE = 1.0
@@ -89,6 +89,8 @@ class Model:
     why: str
     body: str | None = None
     """The part that is not trained and whose outputs are computed once."""
+    follows: bool = False
+    """Whether the arguments follow from the schema, so that a task need not say them."""
 
 
 def trained_on(units: int) -> int:
@@ -109,7 +111,9 @@ def propose_model(schema: Schema, rows: int, kind: ModelKind, private: bool) -> 
     """
     outputs = len(schema.target.values) if isinstance(schema.target, ClassTarget) else 1
     image = isinstance(schema, ArraySchema) and len(schema.shape) == 3 and min(schema.shape[1:]) >= 4
-    if kind != "auto":
+    if kind == "network":
+        chosen, why = "cnn" if image else "mlp", "as asked"
+    elif kind != "auto":
         chosen, why = kind, "as asked"
     elif image and private and schema.shape[0] in {1, 3} and 0 < _features(schema) <= _MOST_FEATURES:
         chosen, why = "scattering", "images, with privacy for each row"
@@ -207,7 +211,7 @@ def propose_privacy(
 
 
 def propose_shared(
-    peers: int, rows: int, parameters: int, rounds: int, epsilon: float | None, body: str | None
+    peers: int, rows: int, model: Model, rounds: int, epsilon: float | None
 ) -> tuple[SharedTraining, Privacy]:
     """Returns training and privacy for `peers` of about as many `rows` each, who share their noise.
 
@@ -221,10 +225,10 @@ def propose_shared(
     wanted = _EPSILONS if epsilon is None else (epsilon,)
 
     def proposed(budget: float) -> tuple[SharedTraining, Privacy]:
-        found = step_defaults(expected, budget, body is not None)
+        found = step_defaults_of(ModelSection(model.cls, model.args, body=model.body), expected, budget)
         asked = rounds * found.report_every
         steps = None if asked == found.steps else asked
-        noise = _shared_noise(found, asked, expected, parameters, budget, delta)
+        noise = _shared_noise(found, asked, expected, model.size, budget, delta)
         noise *= math.sqrt(peers / (honest + 1))
         return (
             SharedTraining(peers, honest, expected, steps, found),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from textwrap import wrap
 from typing import Any
 
 from node.init.guess import LEAST_ROWS
@@ -30,6 +31,7 @@ from node.task.sections import (
     AgreementSection,
     TrainSection,
 )
+from node.task.table_models import SAME_MEMBERS
 
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
@@ -46,13 +48,13 @@ _MOST_AREAS = 100  # classes: the AUC sorts all rows once for each class
 class Proposal:
     """The content of a task file for `data`; `privacy` is None without privacy.
 
-    `training` is shared where all peers take the same private steps.
+    `training` is shared where all peers take the same private steps; None: exact sums make the model.
     """
 
     name: str
     data: Look
     model: Model
-    training: Training | SharedTraining
+    training: Training | SharedTraining | None
     privacy: Privacy | None
     agreement: AgreementSection | None
     """The agreement on scales and lists; None: the file has those of the inspected rows."""
@@ -60,6 +62,8 @@ class Proposal:
     """The loss that the inspected rows ask for; None: the plain one."""
     drowned: str = ""
     """Why an agreement would say too little; empty: it would not."""
+    opened: str = ""
+    """What exact sums open; empty: the model is not made by them."""
 
     @property
     def unit(self) -> str:
@@ -77,7 +81,7 @@ def task_text(proposal: Proposal) -> str:
     parts = (
         _head(proposal),
         _task(proposal),
-        _model(proposal.model),
+        _model(proposal),
         _train(proposal),
     )
     rest = (_privacy(proposal), _aggregation(proposal), _agreement(proposal), _data(proposal))
@@ -120,7 +124,8 @@ def _told(proposal: Proposal) -> Iterator[str]:
         yield _REVEALED[proposal.loss.name]
     if isinstance(proposal.training, Training) and proposal.training.searched:
         yield "which learning rate suits your rows"
-    yield "how many rows there are, to one digit"
+    if not proposal.opened:
+        yield "how many rows there are, to one digit"
 
 
 def _task(proposal: Proposal) -> Iterator[str]:
@@ -130,10 +135,15 @@ def _task(proposal: Proposal) -> Iterator[str]:
     yield ""
 
 
-def _model(model: Model) -> Iterator[str]:
+def _model(proposal: Proposal) -> Iterator[str]:
+    model = proposal.model
+    if proposal.opened:
+        told = f"Exact sums over all members make it: {proposal.opened}. Members are {SAME_MEMBERS}."
+        yield from wrap(told, _COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
     yield "[model]"
     yield f"class = {toml(model.cls)}    # {model.why}; any torch.nn.Module as 'package.module:Class'"
-    yield f"args = {toml(model.args)}    # {model.size} parameters"
+    if not model.follows:
+        yield f"args = {toml(model.args)}    # {model.size} parameters"
     if model.body is not None:
         yield f"body = {toml(model.body)}    # is not trained; its outputs for one's rows are computed once"
     yield ""
@@ -142,10 +152,11 @@ def _model(model: Model) -> Iterator[str]:
 def _train(proposal: Proposal) -> Iterator[str]:
     training, target = proposal.training, proposal.data.schema.target
     yield "[train]"
-    if isinstance(training, Training):
-        yield from _passes(training, proposal.loss)
-    else:
-        yield from _steps(training, proposal.unit)
+    match training:
+        case Training():
+            yield from _passes(training, proposal.loss)
+        case SharedTraining():
+            yield from _steps(training, proposal.unit)
     known = {key_name(entry) for entry in fields(TrainSection)}
     judging = _judging(target, proposal.loss)
     if (loss := proposal.loss) is not None:
@@ -153,6 +164,8 @@ def _train(proposal: Proposal) -> Iterator[str]:
         yield f"loss = {toml(loss.name)}    {MARK}"
         if loss.args:
             yield f"loss_args = {toml(loss.args)}    {MARK}: the shares of the classes"
+        del judging["loss"]
+    elif proposal.model.follows:
         del judging["loss"]
     elif proposal.agreement is not None:
         judging["loss"] = ("auto", "node.agree replaces it if a class is rare, or numbers have heavy tails")
@@ -208,7 +221,8 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
     privacy, training, unit = proposal.privacy, proposal.training, proposal.unit
     yield "[privacy]"
     if privacy is None:
-        yield 'mechanism = "none"        # sums hide single updates; nothing bounds what the model remembers'
+        hidden = "each member's numbers" if proposal.opened else "single updates"
+        yield f'mechanism = "none"        # sums hide {hidden}; nothing bounds what the model remembers'
     elif isinstance(training, SharedTraining):
         what = f"all peers together add the noise of a step, for every {unit}"
         yield f'mechanism = "distributed-dp-sgd"    # {what}'

@@ -16,7 +16,7 @@ from node.data.sources import read_source
 from node.init.counts import WHY
 from node.init.look import Look
 from node.init.loss_choice import BALANCED, ChosenLoss, loss_for_rows
-from node.init.options import InitOptions
+from node.init.options import USUAL_ROUNDS, InitOptions
 from node.init.proposal import (
     Model,
     Privacy,
@@ -31,14 +31,17 @@ from node.init.proposal import (
     trained_on,
 )
 from node.init.rate_search import searched_rate
+from node.init.table_model import table_model
 from node.init.task_file import MARK, Proposal, task_text
-from node.runtime.contributions.learning import design
+from node.runtime.contributions.learning import design, make_learning
+from node.runtime.privacy.group_guarantees import check_length
 from node.system.errors import ConfigError, reason, shown
 from node.task.agreement_noise import give_or_take, is_drowned, noise_in_sum, noise_of
 from node.task.load import read_task
 from node.task.plain_defaults import optimizer_of_a_rare_class
 from node.task.sections import COUNTS, Task
 from node.task.shared_noise_keys import DISTRIBUTED
+from node.task.table_models import SAME_MEMBERS, is_exact, opened
 
 _LOUD = (
     "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "
@@ -54,9 +57,10 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     """Writes a task file for the inspected data; returns the lines to print. ConfigError: no file."""
     proposal = _proposal(options, found)
     task = _task(proposal)
+    proposal = replace(proposal, opened=opened(task) if is_exact(task) else "")
     source = read_source(options.data, task)
     dataset = own_rows(source, task)
-    if options.privacy == "none":  # then the owner's rows may choose loss and rate
+    if options.privacy == "none" and not proposal.opened:  # then the owner's rows may choose loss and rate
         if proposal.agreement is None and proposal.loss is None:  # else the rows of all choose the loss
             y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
             proposal = _with_loss(proposal, loss_for_rows(found.schema.target, y))
@@ -65,7 +69,12 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
             training = replace(proposal.training, learning_rate=rate, searched=True)
             proposal = replace(proposal, training=training)
     task = _task(proposal)
-    design(task, dataset)  # a task that does not suit the data is not written
+    designed = design(task, dataset)  # a task that does not suit the data is not written
+    if proposal.opened:
+        made = make_learning(task, designed.model, dataset, task.task.seed, designed.mechanism)
+        check_length(
+            task.aggregation, max(options.peers or 0, task.aggregation.min_participants), made.offered
+        )
     proposal = replace(proposal, drowned=_drowned(task, options, found))
     text = task_text(proposal)
     save(options.out, text)
@@ -97,7 +106,8 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
     shared, private = options.privacy == DISTRIBUTED, options.privacy != "none"
     rows = trained_on(found.units if private else found.rows)
     learned = rows * options.peers if shared and options.peers is not None else rows
-    model = propose_model(found.schema, learned, options.model, private)
+    model = table_model(options, found, learned)
+    model = model or propose_model(found.schema, learned, options.model, private)
     training, privacy = _learning(options, rows, model, found)
     return Proposal(
         name=options.name,
@@ -125,13 +135,21 @@ def _with_loss(proposal: Proposal, loss: ChosenLoss | None) -> Proposal:
 
 def _learning(
     options: InitOptions, rows: int, model: Model, found: Look
-) -> tuple[Training | SharedTraining, Privacy | None]:
-    """Returns training and privacy for `rows` of this owner's own."""
+) -> tuple[Training | SharedTraining | None, Privacy | None]:
+    """Returns training and privacy for `rows` of this owner's own. Raises ConfigError for rounds of sums."""
+    rounds = options.rounds or USUAL_ROUNDS
     if options.privacy == DISTRIBUTED and options.peers is not None:
-        return propose_shared(options.peers, rows, model.size, options.rounds, options.epsilon, model.body)
+        return propose_shared(options.peers, rows, model, rounds, options.epsilon)
+    if options.privacy == "none" and model.follows:
+        if options.rounds is not None:
+            raise ConfigError(
+                f"--rounds {options.rounds} has no effect with {model.cls} without privacy, which needs no "
+                "rounds; leave it out, or give --model network"
+            )
+        return None, None
     if options.privacy == "none":
-        return propose_plain_training(model, found.schema, rows, options.rounds), None
-    training = propose_training(rows, options.rounds, model.body)
+        return propose_plain_training(model, found.schema, rows, rounds), None
+    training = propose_training(rows, rounds, model.body)
     return training, propose_privacy(training, rows, model.size, options.epsilon, model.body)
 
 
@@ -147,8 +165,10 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int, warnings: It
     if proposal.is_to_be_agreed:
         agree = f"python -m node.agree {options.out} --data {options.data}"
         following = f"next, everybody: {agree} --peers HOST:PORT,..."
+    size = f"one curve a column, at most {model.size} values" if model.follows else f"{model.size} parameters"
     return [
-        f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",
+        f"model: {model.cls}, {size} ({model.why}); privacy: {budget}",
+        *([f"opened: {proposal.opened}", f"members: {SAME_MEMBERS}"] if proposal.opened else []),
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
         *([_LOUD] if loud else []),
         *warnings,

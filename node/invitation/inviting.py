@@ -100,7 +100,8 @@ class Reception:
         """`state`: as it is kept in `folder`."""
         self.state = state
         self._folder, self._key, self._watcher, self._system = folder, key, watcher, system
-        self._hosts: dict[str, tuple[int, Host]] = {}
+        self._hosts: dict[tuple[str, int], Host] = {}
+        """By room and visit."""
         self._rooms: InvitersRooms | None = None
         self._lost: set[str] = set()
         """Rooms that are another inviter's, of which the owner has heard."""
@@ -161,7 +162,7 @@ class Reception:
         roster = state.closed(self._key, self._system.entropy(NONCE_BYTES))
         self._keep(replace(state, roster=(roster,)))
         self.keep_list()
-        for room, (visit, host) in list(self._hosts.items()):
+        for (room, visit), host in list(self._hosts.items()):
             await self._say(room, visit, *host.close_list(roster).send)
         for seat in state.seats:
             if not seat.is_taken and self._rooms is not None:
@@ -209,13 +210,14 @@ class Reception:
         match heard:
             case Knocked(room, visit):
                 if (seat := self._seat(room)) is not None:
-                    self._hosts[room] = visit, self._host(seat)
+                    self._hosts[room, visit] = self._host(seat)
             case Left(room, visit):
-                if self._hosts.get(room, (None, None))[0] == visit:
-                    del self._hosts[room]
+                self._hosts.pop((room, visit), None)
             case Said(room, visit, data):
-                if room in self._hosts and self._hosts[room][0] == visit:
-                    await self._heard(rooms, room, visit, self._hosts[room][1], data)
+                host, seat = self._hosts.get((room, visit)), self._seat(room)
+                if host is not None and seat is not None:
+                    host.seat = seat
+                    await self._heard(rooms, room, visit, host, data)
 
     async def _heard(self, rooms: InvitersRooms, room: str, visit: int, host: Host, data: bytes) -> None:
         try:
@@ -229,11 +231,19 @@ class Reception:
         await self._say(room, visit, *turn.send)
         if turn.news is not None:
             self._watcher.news(host.seat, turn.news)
+        if turn.news is News.BACK:
+            await self._end_earlier(rooms, room, visit)
         if host.phase is Phase.OVER:
             await self._dismiss(rooms, room, visit)
 
+    async def _end_earlier(self, rooms: InvitersRooms, room: str, visit: int) -> None:
+        """Ends the connection that somebody who is back had before: its place is free for another."""
+        for each, number in list(self._hosts):
+            if each == room and number < visit:
+                await self._dismiss(rooms, room, number)
+
     async def _dismiss(self, rooms: InvitersRooms, room: str, visit: int) -> None:
-        self._hosts.pop(room, None)
+        self._hosts.pop((room, visit), None)
         await rooms.say(Dismiss(room, visit))
 
     async def _say(self, room: str, visit: int, *messages: bytes) -> None:

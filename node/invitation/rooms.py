@@ -55,7 +55,7 @@ class Shut(UserError):
 _BARS = {
     Bar.NO_ROOM: "nobody waits for this code: it is over, used or mistyped; ask for a new one",
     Bar.NOBODY: "the inviter is not there now: keep this running, or ask the inviter to open the window",
-    Bar.TAKEN: "somebody is in the room of this code now (if that is not you, tell the inviter)",
+    Bar.TAKEN: "somebody is about to use this code (if that is not you, tell the inviter)",
     Bar.TOO_OFTEN: "too many came to the room of this code, or from this network, in the last minute",
 }
 

@@ -13,12 +13,12 @@ from node.invitation.foreign import check_portable, marked_lines
 from node.invitation.inviting import Served, new_seats
 from node.invitation.kept import Inviting, keep_inviting, kept_inviting
 from node.invitation.key import made_key
+from node.invitation.node_options import options_to_check
 from node.invitation.rooms import opened_rooms
 from node.invitation.terminal import Terminal
 from node.invite.options import InviteOptions, RelayWord
 from node.options import NodeOptions
 from node.start.inviter_window import keep_open
-from node.start.learn import options_to_check
 from node.storage.owners_files import read_limited
 from node.storage.swarm_file import SWARM, Own
 from node.system.errors import ConfigError, UserError, counted, one_line

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-import torch
 from torch import nn
 
 from mechanisms.accounting.ledger import Event
@@ -22,9 +21,8 @@ from node.jobs.job import Contributed, Words
 from node.system.errors import UserError
 from node.task.sections import StepPlan, Task
 from node.training.gradient_steps import PlainSteps, SharedSteps
-from node.training.local_tensors import Array
 from node.training.step_optimizers import StepOptimizer
-from node.training.trainer import Diverged, Evaluation, Trained, Trainer, Vector, write_vector
+from node.training.trainer import Diverged, Trained, Trainer, Vector, write_vector
 from protocol.wire.ids import Key
 
 
@@ -99,7 +97,7 @@ class StepTrainer(Trainer):
         """
         with self._busy:
             self._load_features()
-            write_vector(self._model, self._optimizer.parameters(base), self._section.parameters)
+            self._begin_at(base)
             self._norms.begin_training()
             try:
                 with self._within_memory():
@@ -107,6 +105,10 @@ class StepTrainer(Trainer):
             except NotFinite as error:
                 raise self._diverged from error
         return Contributed(words, batch.mean_loss, batch.not_finite)
+
+    def _begin_at(self, base: Vector) -> None:
+        """Writes the parameters at which the next gradients are taken into the model."""
+        write_vector(self._model, self._optimizer.parameters(base), self._section.parameters)
 
     def following(
         self, base: Vector, generation: int, summed: Words, members: tuple[Key, ...] = ()
@@ -126,26 +128,6 @@ class StepTrainer(Trainer):
         rate = self._section.learning_rate
         return Diverged("the steps diverged", f"lower train.learning_rate = {rate:g}, at all members")
 
-    def evaluate(self, vector: Vector) -> Evaluation:
-        """Evaluates the average in a base on the dataset's test rows."""
-        return super().evaluate(self._optimizer.average(vector))
-
-    def outputs(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the outputs (n, ...) of the average in a base for the test rows, and their targets (n,)."""
-        return super().outputs(self._optimizer.average(vector))
-
-    def outputs_by_row(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the same, computed for one row at a time."""
-        return super().outputs_by_row(self._optimizer.average(vector))
-
-    def own_loss(self, vector: Vector) -> float:
-        """Returns the mean loss of the average in a base on this node's own rows."""
-        return super().own_loss(self._optimizer.average(vector))
-
-    def module(self, vector: Vector) -> nn.Module:
-        """Returns a model with the average in a base, for inference."""
-        return super().module(self._optimizer.average(vector))
-
-    def tensors(self, vector: Vector) -> dict[str, Array]:
-        """Returns all tensors of the model with the average in a base, by name."""
-        return super().tensors(self._optimizer.average(vector))
+    def _parameters(self, vector: Vector) -> Vector:
+        """Returns the average in a base: it is what is evaluated, saved and served."""
+        return self._optimizer.average(vector)

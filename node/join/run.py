@@ -12,11 +12,11 @@ from node.invitation.foreign import check_portable, foreign_code, marked_lines
 from node.invitation.joining import Decision, Visitor
 from node.invitation.kept import Joining, joins_below, kept_joining
 from node.invitation.key import made_key
+from node.invitation.node_options import options_to_check
 from node.invitation.terminal import Terminal
 from node.invitation.words import task_line
 from node.join.options import JoinOptions
 from node.start.joiner_window import JoinersWindow, wait_for_list
-from node.start.learn import options_to_check
 from node.storage.owners_files import keep_file
 from node.storage.swarm_file import AGREED, TASK, Own
 from node.system.errors import ConfigError, UserError, counted, one_line, reason

@@ -3,5 +3,6 @@
 from node.models.additive import Additive
 from node.models.networks import MLP, ConvNet, Linear
 from node.models.scattering import Scattering
+from node.models.trees import Trees
 
-__all__ = ["MLP", "Additive", "ConvNet", "Linear", "Scattering"]
+__all__ = ["MLP", "Additive", "ConvNet", "Linear", "Scattering", "Trees"]

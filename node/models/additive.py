@@ -14,7 +14,8 @@ A model file needs no code of this package: its metadata has `columns` and `cell
     score      (w[:, -1] + sum over j of w[:, start_j + cell]) / sqrt(columns + 1),  w = head.weight
 
 where start_j is how many cells the columns before j have, and body.edges has a row for each column of
-numbers.
+numbers. Trees after the curves, which find what columns add only together, add to the score what
+node.models.tree_ensemble says of `interactions.nodes`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+
+from node.models.tree_ensemble import TreeEnsemble
 
 _WIDTHS = {"number": range(1, 3), "boolean": range(1, 3), "category": range(2, 1002)}
 _BEYOND = torch.finfo(torch.float32).max
@@ -94,15 +97,31 @@ class Cells(nn.Module):
         self.numbers = tuple(column for column in self.columns if column.kind == "number")
         self._features = self.columns[-1].feature + self.columns[-1].width
         filled = torch.full((len(self.numbers), cells - 1), _BEYOND)
+        self.edges = nn.Parameter(filled, requires_grad=False)  # the same at all peers
+        self.set_edges(edges)
+
+    def set_edges(self, edges: Sequence[Sequence[float]]) -> None:
+        """Sets the edges of each column of numbers; without any, all its values share a cell."""
+        most = self.edges.shape[1]
         if edges and len(edges) != len(self.numbers):
             raise ValueError(
                 f"edges has {len(edges)} lists; allowed: {len(self.numbers)}, one for each column of numbers"
             )
-        for row, given in zip(filled, edges, strict=False):
-            if len(given) >= cells or sorted(set(given)) != list(given):
-                raise ValueError(f"edges must be lists of at most {cells - 1} rising numbers, not {given}")
+        self.edges.fill_(_BEYOND)
+        for row, given in zip(self.edges, edges, strict=False):
+            if len(given) > most or sorted(set(given)) != list(given):
+                raise ValueError(f"edges must be lists of at most {most} rising numbers, not {given}")
             row[: len(given)] = torch.tensor(given)
-        self.edges = nn.Parameter(filled, requires_grad=False)  # the same at all peers
+
+    @property
+    def widest(self) -> int:
+        """The most cells of a column."""
+        return max(column.size for column in self.columns)
+
+    def cells(self, rows: torch.Tensor) -> torch.Tensor:
+        """Returns the cells (n, columns) int64 of encoded rows (n, features), from 0 in each column."""
+        starts = torch.tensor([column.start for column in self.columns], device=rows.device)
+        return self.places(rows) - starts
 
     @property
     def scale(self) -> float:
@@ -144,7 +163,8 @@ class Additive(nn.Module):
     `columns`: pairs of kind and number of features, in the order of the features; `cells`: the most cells for
     values of a column of numbers; `edges`: between them, by column of numbers, unless a file of weights has
     them. `one_against_rest`: each output is the logit of one class against all others, and what is returned
-    are logits whose softmax is the share of each class's probability.
+    are logits whose softmax is the share of each class's probability. `trees`: at most so many an output, of
+    so many levels (`depth`), add to the curves; 0: none do.
 
     `errors` (outputs, p): the standard error of each value, with the mean of its column fixed; 0: unknown.
     `rows` (p,): how many rows each cell has; 0 if nobody counted them.
@@ -157,6 +177,8 @@ class Additive(nn.Module):
         cells: int = 31,
         edges: Sequence[Sequence[float]] = (),
         one_against_rest: bool = False,
+        trees: int = 0,
+        depth: int = 4,
     ) -> None:
         super().__init__()
         if type(outputs) is not int or outputs < 1:
@@ -165,12 +187,16 @@ class Additive(nn.Module):
         self.head = nn.Linear(self.body.size + 1, outputs, bias=False)
         nn.init.zeros_(self.head.weight)
         self._one_against_rest = one_against_rest
+        is_alone = type(trees) is int and trees == 0
+        self.interactions = None if is_alone else TreeEnsemble(outputs, trees, depth, self.body.widest)
         self.errors = nn.Parameter(torch.zeros(outputs, self.body.size), requires_grad=False)
         self.rows = nn.Parameter(torch.zeros(self.body.size), requires_grad=False)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Returns the scores of `rows`: logits for classes."""
         scores: torch.Tensor = self.head(self.body(rows))
+        if self.interactions is not None:
+            scores = scores + self.interactions(self.body.cells(rows))
         return nn.functional.logsigmoid(scores) if self._one_against_rest else scores
 
     @property
@@ -186,6 +212,13 @@ class Additive(nn.Module):
     def contributions(self, rows: torch.Tensor) -> torch.Tensor:
         """Returns what each column adds to the score of each row: (n, columns, outputs)."""
         return self.values.T[self.body.places(rows)]
+
+    def added_together(self, rows: torch.Tensor) -> torch.Tensor:
+        """Returns what the trees add to the score of each row: (n, outputs), zeros without trees."""
+        if self.interactions is None:
+            return rows.new_zeros(len(rows), len(self.base))
+        found: torch.Tensor = self.interactions(self.body.cells(rows))
+        return found
 
     def set_curves(self, values: torch.Tensor, base: torch.Tensor) -> None:
         """Sets what cells (outputs, p) add, and the score before (outputs,)."""

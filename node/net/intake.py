@@ -20,6 +20,9 @@ SMALL_BYTES = 64 * 1024
 """Larger frames travel as POST bodies, smaller ones on the websocket."""
 MAX_CONTROL_BYTES = 4 + MAX_HEADER_BYTES + SMALL_BYTES
 HEARTBEAT_S = 10.0
+RELAYED_OPEN_S = 40.0
+"""Time limit for each step in which a relayed stream opens, at both ends. Those of all members may open at
+once, on a machine and a line of any speed, and TLS waits behind bulk. A relay says earlier who is away."""
 
 Receive = Callable[[Message, Back], Awaitable[None]]
 

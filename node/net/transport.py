@@ -2,7 +2,7 @@
 
 The first message to an endpoint opens a link to it. If a link breaks and cannot be reopened at once, the
 transport calls `unreachable`; so a node notices the end of another process as soon as the system closes its
-sockets. Every wait has a time limit, every queue a bound. `node.net.server` handles incoming frames.
+sockets. Every wait has a time limit, every queue a bound. `node.net.incoming.server` handles incoming frames.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 
 from aiohttp import web
 
-from node.net.dialling import Dialler, Opened
-from node.net.doors import BOUNDS, MEMBER_BODY_BYTES
+from node.net.incoming.doors import BOUNDS, MEMBER_BODY_BYTES
+from node.net.incoming.server import Arriving, Server, ignored
+from node.net.incoming.visits import Visits
 from node.net.intake import Intake, Receive
-from node.net.link import AHEAD, BULK_TIMEOUT_S, LIMITS, Limits, Link
 from node.net.outbox import Budget
-from node.net.server import Arriving, Server, ignored
+from node.net.outgoing.dialling import Dialler, Opened
+from node.net.outgoing.link import AHEAD, BULK_TIMEOUT_S, LIMITS, Limits, Link
 from node.net.tls import Tls
 from node.net.traffic import Counts, Uploads, phase_of
 from node.net.versions import Look, Mixed, nowhere
-from node.net.visits import Visits
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from protocol.crypto.node_key import NodeKey
@@ -111,7 +111,7 @@ class Transport:
         self._server = Server(self.intake, visits, mixed, tls, is_member, bounds, system, arriving)
 
     async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
-        """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
+        """Serves on an already bound socket. `routes` are those besides frames (node.net.incoming.routes)."""
         await self._server.start(listener, routes)
         await self._dialler.start()
 

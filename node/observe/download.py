@@ -1,7 +1,7 @@
 """Sends a file to a watcher of the page, piece by piece, within the handler of its request.
 
-Until the last piece the connection counts as one that watches the page (node.net.doors): a large model may
-take longer than any other answer. A reader that does not read is disconnected (node.observe.sse).
+Until the last piece the connection counts as one that watches the page (node.net.incoming.doors): a large
+model may take longer than any other answer. A reader that does not read is disconnected (node.observe.sse).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from node.net.doors import guest_of
+from node.net.incoming.doors import guest_of
 from node.observe.sse import write
 
 PIECE_BYTES = 1 << 18

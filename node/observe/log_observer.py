@@ -21,7 +21,7 @@ from protocol.actions import Note, Notice
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
 _ODD = frozenset({Note.CLOCK, Note.EPOCH, Note.OTHER_VERSION})
-_OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM, Note.STAYS})
+_OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM, Note.FOLLOWS, Note.STAYS})
 _EXPLAINED = frozenset(
     {
         *_UNWELCOME,
@@ -89,8 +89,8 @@ class LogObserver:
                 log.warning("rolled-back")  # its text contains two losses
             case events.Warned(text):
                 log.warning("warning", text=text)
-            case events.Finished(summary):
-                if alone := alone_text(summary):
+            case events.Finished(summary, _, exact):
+                if alone := alone_text(summary, exact=exact):
                     log.warning("alone", text=alone)
                 log.info("finished" if summary.finished else "stopped", **log_line(summary))
 

@@ -21,7 +21,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from node.net.routes import Shared
+from node.net.incoming.routes import Shared
 from node.observe.access import Access
 from node.observe.views import NodeView, TrackerView
 from node.relay.relaying import RelayView

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager, suppress
 from aiohttp import web
 
 from node.net.aborting import abort
-from node.net.doors import guest_of
-from node.net.routes import Shared
+from node.net.incoming.doors import guest_of
+from node.net.incoming.routes import Shared
 from node.observe.views import View, as_json, changes, document
 
 LOOK_S = 0.25

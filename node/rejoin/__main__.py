@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from node.cli.asking import affirmed
 from node.cli.command import command
 from node.cli.options import DEBUG, option, reachable_path, repeated, switch
 from node.cli.sigint import begun
@@ -45,17 +45,8 @@ def _run(options: RejoinOptions) -> int:
     from node.rejoin.run import rejoin  # noqa: PLC0415 - loads scipy: only once the arguments are checked
 
     begun()
-    rejoin(options.out, options.gone, lambda: options.yes or _asked())
+    rejoin(options.out, options.gone, lambda: options.yes or affirmed("Store this?"))
     return 0
-
-
-def _asked() -> bool:
-    if not sys.stdin.isatty():
-        return False
-    try:
-        return input("Store this? Type yes: ").strip() == "yes"
-    except EOFError:
-        return False
 
 
 main = command(

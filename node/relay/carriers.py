@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from node.net.doors import DOORS, Guest
-from node.net.routes import Routes
+from node.net.incoming.doors import DOORS, Guest
+from node.net.incoming.routes import Routes
+from node.net.incoming.visits import NO_KEY, PROVE_S, data_of, welcome
 from node.net.traffic import Counts
-from node.net.visits import NO_KEY, PROVE_S, data_of, welcome
 from node.relay.websockets import CLOSE_S, new_websocket
 from node.system.system import System
 from protocol.crypto.node_key import NodeKey

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from node.net.doors import DOORS
+from node.net.incoming.doors import DOORS
+from node.net.incoming.routes import Routes
+from node.net.incoming.visits import NO_KEY, PROVE_S, welcome
 from node.net.outbox import Budget
-from node.net.routes import Routes
 from node.net.traffic import Counts
-from node.net.visits import NO_KEY, PROVE_S, welcome
 from node.relay.websockets import Line, new_websocket
 from node.system.system import System
 from protocol.crypto.node_key import NodeKey
@@ -119,7 +119,7 @@ class MeetingRooms:
         try:
             self._perform(self._lobby.knock(ws, digits, guest.origin, _now_s()))
             if self._lobby.is_inside(ws):
-                guest.prove(f"room {digits}".encode())  # its place is the room, which holds one
+                guest.prove(f"room {digits}".encode())  # its place is the room, which holds two
             async for message in ws:
                 self._perform(self._lobby.hear_joiner(ws, _binary(message.type, message.data)))
         except RemoteProtocolError:

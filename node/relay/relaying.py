@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from node.net.routes import Routes, answers
+from node.net.incoming.routes import Routes, answers
 from node.net.traffic import Counts
 from node.relay.carriers import Carriers
 from node.relay.meeting_rooms import MeetingRooms

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from aiohttp import WSCloseCode, web
 
-from node.net.doors import Guest
+from node.net.incoming.doors import Guest
 from node.net.outbox import Budget, Outbox
 from protocol.relay.admission import SUBPROTOCOL
 

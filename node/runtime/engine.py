@@ -19,7 +19,7 @@ from functools import partial
 from typing import TypeVar
 
 from mechanisms.mechanism import Memory
-from node.net.link import BULK_TIMEOUT_S
+from node.net.outgoing.link import BULK_TIMEOUT_S
 from node.net.tls import Tls
 from node.net.transport import Callbacks, Transport
 from node.runtime import wall_clock
@@ -141,6 +141,8 @@ class Engine:
         self._lone = lone
         self._left: End | None = None
         """Why the node ended, once it has left."""
+        self._leaving: asyncio.Future[None] | None = None
+        """The event that ends a node that was told to end, as soon as nobody counts on it."""
         self._system = system
         heavy = is_heavy(state.dimension)
         self._aside = asyncio.to_thread if heavy else _at_once
@@ -481,6 +483,10 @@ class Engine:
 
     def _look(self) -> None:
         self._tell(self._notices.since(self._node.picture()))
+        is_leaving = self._leaving is not None and not self._leaving.done()
+        if self.stopping.asked and not is_leaving and not others_count_on(self._node.phase):
+            leaving = self._shell.feed(self._end_unless_in_the_midst, light=lambda: True)
+            self._leaving = asyncio.ensure_future(leaving)
 
     def _tell(self, notices: Iterable[Noticed]) -> None:
         for notice in notices:
@@ -608,4 +614,5 @@ class Engine:
         finished = self.end is End.SPENT or self._node.is_over
         own = self.own.figures.open
         alone = None if own is None else own.alone
-        return await self._history.summarise(self.transport.counts, self._sums.facts, finished, alone)
+        gone = () if finished else self.inspector.gone
+        return await self._history.summarise(self.transport.counts, self._sums.facts, finished, alone, gone)

@@ -13,7 +13,7 @@ from node.runtime.waiting import absent, waiting_text, who
 from node.storage.nicknames import Nicknames
 from node.storage.vouches import SPENT_UNKNOWN
 from node.system.errors import one_line
-from node.task.parameters import describe_difference, describe_lists
+from node.task.parameters import describe_again, describe_difference, describe_lists
 from protocol.actions import Fatal, Fault, News, Note, Notice, Strike, TakenIn, Waiting
 from protocol.invitation.roster import folded
 from protocol.invitation.words import key_words
@@ -55,6 +55,8 @@ class Notices:
         self._out = out
         self._obstacle: tuple[str, Stage] | None = None
         """Whom the last notice of an obstacle named, and what followed from it."""
+        self._led_by: Key | None = None
+        """Who made the last base, if this node does not learn with it."""
         self._clocks = ClockNotices()
         self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
 
@@ -102,7 +104,7 @@ class Notices:
             return []
         were_late = {(type(late), late.key) for late in before.late}
         late = [_of_late(each) for each in picture.late if (type(each), each.key) not in were_late]
-        made = self._of_base(picture) if picture.base != before.base else []
+        made = [*self._of_base(picture), *self._of_leader(picture)] if picture.base != before.base else []
         clocks = self._clocks.since(picture.set_s, picture.clocks)
         out = [] if before.out_by or not picture.out_by else [self._of_blame(picture.out_by)]
         return [*clocks, *late, *made, *out]
@@ -119,6 +121,15 @@ class Notices:
         names = f" (missing: {absent(found, self._nicknames)})" if found and found.absent else ""
         text = f"{model} was agreed without a quorum of the electors{names}: it counts until they are back"
         return [] if told == self._obstacle else [_of_swarm(Note.WEAK, text)]
+
+    def _of_leader(self, picture: Picture) -> list[Noticed]:
+        """Tells once whose models this node only follows, until others coordinate."""
+        before, self._led_by = self._led_by, picture.led_by
+        if picture.led_by in (None, before):
+            return []
+        who = self._called(picture.led_by)
+        text = f"{who} coordinates the others, and this node does not learn with it: it follows their models"
+        return [_of_swarm(Note.FOLLOWS, f"{text}, and learns with whoever coordinates next")]
 
     def _of_blame(self, keys: tuple[Key, ...]) -> Noticed:
         names = ", ".join(map(self._called, keys[:MAX_BLAMING])) + ", ..." * (len(keys) > MAX_BLAMING)
@@ -220,7 +231,7 @@ def notice_text(notice: Notice, parameters: str, name: str = "") -> str:
                 "is a new one; what this node says from now on counts as later"
             )
         case Note.OTHER_SWARM:
-            others = describe_lists(who, parameters, text)
+            others = describe_lists(who, parameters, text) or describe_again(who, parameters, text)
             return others or f"{who} is in another swarm: {describe_difference(parameters, text)}"
         case Note.STAYS:
             whom = f"{who}, which lacks the last model" if who else "members that lack the last model"

@@ -11,11 +11,12 @@ from node.runtime.meter import Meter
 from node.runtime.plan import Plan
 from node.runtime.record.own_figures import OwnBook
 from node.runtime.shell import Shell
-from node.runtime.waiting import nameless, waiting_text
+from node.runtime.waiting import gone, nameless, waiting_text
 from node.storage.state import State
 from protocol.swarm.inspection import Contact
 from protocol.swarm.node import Node
 from protocol.wire.ids import Key
+from protocol.wire.messages import Parting
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Snapshot:
 
     task: str
     round: int
-    """The last round that ended."""
+    """The last round that ended; with a `purpose`, the last sum."""
     rounds: int
     phase: str
     waiting_for: tuple[str, ...]
@@ -32,6 +33,8 @@ class Snapshot:
     """Seconds until the phase ends at the latest; None if it has no limit."""
     waiting: str
     """Why no group forms; empty if there is no obstacle."""
+    purpose: str = ""
+    """What the sum in progress is for, in a job whose sums all have the same members; otherwise empty."""
 
 
 Take = Callable[[], Awaitable[Snapshot]]
@@ -81,8 +84,22 @@ class Inspector:
         return f"{name} ({endpoint})" if name else endpoint
 
     @property
+    def gone(self) -> tuple[str, ...]:
+        """The members of a job's first sum that are not here, if all its sums have those; else nobody.
+
+        Who has ended because another is gone is not gone. Call it between two events.
+        """
+        if not self.plan.cohort or not self.state.base.generation:
+            return ()
+        peers = self.node.known_peers
+        ended = {one.key for one in peers if one.remarks.parting is Parting.ENDED}
+        return gone(self.node.picture().obstacle, self.plan.nicknames, ended)
+
+    @property
     def absent(self) -> str:
         """The peers that did not come, or went without a goodbye, in words. Call it between two events."""
+        if self.gone:
+            return ", ".join(self.gone)
         here, others = (Contact.REACHABLE, Contact.LEFT), self.node.other_versions
         peers = [one for one in self.node.known_peers if not one.is_tracker and one.endpoint not in others]
         return ", ".join(self._called(one.endpoint, one.key) for one in peers if one.contact not in here)
@@ -95,12 +112,13 @@ class Inspector:
         status = self.node.status
         return Snapshot(
             task=self.plan.task.task.name,
-            round=self.plan.round(self.state.base),
-            rounds=self.plan.rounds,
+            round=self.state.base.generation if self.plan.cohort else self.plan.round(self.state.base),
+            rounds=self.plan.sums if self.plan.cohort else self.plan.rounds,
             phase=status.phase,
             waiting_for=self.called(status.waiting_for),
             left_s=left_s(status.deadline, self.shell.clock.now()),
             waiting=self.waiting,
+            purpose=self.plan.purpose(self.state.base.generation) if self.plan.cohort else "",
         )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from node.net.listening import BACKLOG, endpoint_of, listen
+from node.net.incoming.listening import BACKLOG, endpoint_of, listen
 from node.observe.access import Access
 from node.observe.comparison import Comparison
 from node.observe.page import Page

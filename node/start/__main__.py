@@ -51,8 +51,7 @@ def _read(argv: Sequence[str]) -> Asked:
         raise SystemExit(0 if argv else 2)
     if argv[0].startswith("-"):
         raise ConfigError(f"{shown(argv[0])} is refused: the folder comes first; --help shows more")
-    more = tuple(part for part in argv[1:] if part != "--yes")
-    return Asked(reachable_path(argv[0], "FOLDER"), "--yes" in argv, more)
+    return Asked(reachable_path(argv[0], "FOLDER"), "--yes" in argv, tuple(argv[1:]))
 
 
 def _run(asked: Asked) -> int:

@@ -13,13 +13,15 @@ from node.cli.logs import logging_of
 from node.cli.options import command_line as parser_of
 from node.cli.options import option, reachable_path, switch
 from node.cli.parser import NodeParser
-from node.cli.written_file import BESIDE, written_file
+from node.cli.written_file import BESIDE, STATISTICS_ENDING, written_file
 from node.options import NodeOptions, read_kind
+from node.storage.swarm_file import SWARM, TASK
 from node.system.errors import one_line
 
 _CALL = (
     "TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)",
     "[--write FILE.html] [--force] [any other option of python -m node]",
+    "or a FOLDER that invite or join named, for TASK and the rest of its line",
 )
 _HELP = """\
 Members compute statistics of all their rows by secure sums, as if the rows were in one table: nobody sees
@@ -32,9 +34,9 @@ another's. TASK is a FILE.toml with public ranges and a section [statistics], th
   survival = [{ time = "days", event = "died", by = "arm", grid = 1, cox = ["age", "sex"] }]
 
 family: binomial, gaussian or poisson. grid: the step of the times, in their unit. Without privacy all sums
-have the members of the first one: if one is gone for good, the statistics stop; another --out begins anew
-without it, and who then has both totals can subtract them. With privacy, table one alone is computed, with
-noise that statistics.share of the budget pays for. Counts below 5 are not printed.
+have the members of the first one: if one is gone for good, the statistics stop, and --again begins others
+with the rest, after it has said what both totals tell together. With privacy, table one alone is computed,
+with noise that statistics.share of the budget pays for. Counts below 5 are not printed.
 
   --write FILE.html  the report; FILE.json and FILE-table1.csv are written beside it. Default:
                      TASK-statistics.html beside TASK
@@ -56,8 +58,14 @@ class StatsOptions(NodeOptions):
 
 def _read(argv: Sequence[str]) -> StatsOptions:
     task = task_first(argv, f"{usage('node.stats', *_CALL)}\n\n{_HELP}")
-    options = read_kind(StatsOptions, ["--task", *argv], os.environ)
-    path = written_file(options.write, task, "-statistics.html", force=options.force)
+    if (Path(task) / SWARM).exists():
+        from node.invitation.node_options import statistics_options  # noqa: PLC0415 - few have such a folder
+
+        options = statistics_options(StatsOptions, Path(task), argv[1:])
+        task = str(Path(task) / TASK)
+    else:
+        options = read_kind(StatsOptions, ["--task", *argv], os.environ)
+    path = written_file(options.write, task, STATISTICS_ENDING, force=options.force)
     return replace(options, write=path)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from node.jobs.exact_arithmetic import Doubles, factorise, symmetric
 from node.jobs.statistics.columns import Number
@@ -72,7 +72,7 @@ def fit(part: ModelPart, newton: Newton) -> Fit:
     points = scale * (back @ newton.point)
     points[:1] += shift
     errors = scale * np.sqrt(np.diag(back @ covariance @ back.T))
-    reach = Z95 if math.isinf(freedom) else float(stats.t.ppf(0.975, freedom))
+    reach = Z95 if math.isinf(freedom) else float(special.stdtrit(freedom, 0.975))
     estimates = tuple(
         Estimate(
             label, point, error, point - reach * error, point + reach * error, _wald(point / error, freedom)
@@ -83,7 +83,7 @@ def fit(part: ModelPart, newton: Newton) -> Fit:
 
 
 def _wald(ratio: float, freedom: float) -> float:
-    tail = stats.norm.sf(abs(ratio)) if math.isinf(freedom) else stats.t.sf(abs(ratio), freedom)
+    tail = special.ndtr(-abs(ratio)) if math.isinf(freedom) else special.stdtr(freedom, -abs(ratio))
     return float(2 * tail)
 
 

@@ -15,6 +15,7 @@ import os
 import shutil
 import stat
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 from node.storage.locks import lock
@@ -86,13 +87,26 @@ class Lock:
             self.folder.rmdir()
 
 
+def aside(out: Path, number: int) -> Path:
+    """Returns where in a folder a run is that was set aside (node.storage.runs_aside), counted from 1."""
+    return out / f"unfinished-{number}"
+
+
+def runs_aside(out: Path) -> int:
+    """Returns how many runs of a folder were set aside."""
+    return next(number for number in count() if not (aside(out, number + 1) / STATE).exists())
+
+
 def check_folder(out: Path, key_file: Path, *, has_key: bool) -> None:
     """Raises ConfigError if a run's folder has files but lacks the key or `state.db` that they belong to.
 
     A new folder passes. `State` checks the contents and the owner of `state.db`.
     """
     has_state = _is_there(out / STATE)
-    others = [name for name in _NEEDS_STATE if _is_there(out / name)]
+    newest = aside(out, runs_aside(out))
+    is_begun_anew, is_half_aside = (newest / STATE).exists(), not (newest / SUMMARY).exists()
+    kept = () if not is_begun_anew else _NEEDS_STATE if is_half_aside else (KEY + SUFFIX,)
+    others = [name for name in _NEEDS_STATE if name not in kept and _is_there(out / name)]
     if others and not has_state:
         raise ConfigError(
             f"--out {out} has {', '.join(others)}, but its {STATE} is missing, which knows what was spent: "

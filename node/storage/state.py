@@ -592,8 +592,9 @@ class State:
         self._count((charge, *news))
 
     def _own(self, charge: Charge) -> Charge:
-        """Returns a charge of this run with its terms; one of nothing has none."""
-        return replace(charge, terms=self._terms) if charge.events else charge
+        """Returns a charge with its terms: those of its events, or this run's; one of nothing has none."""
+        own = next((event.terms for event in charge.events if event.terms is not None), self._terms)
+        return replace(charge, terms=own) if charge.events else charge
 
     def _written_beside(self, charge: Charge, durable: bool = True) -> list[Charge]:
         """Writes a charge with events to the spend file; returns what others have added there meanwhile."""

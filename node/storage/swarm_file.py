@@ -30,6 +30,8 @@ SWARM = "swarm.toml"
 TASK = "task.toml"
 AGREED = "task-agreed.toml"
 """The task with the scales that all agreed on, where it asks for that."""
+AGREEMENT = "agreement"
+"""The folder in which its node agrees on them."""
 _MOST_BYTES = 1 << 20
 _HEAD = """\
 # The swarm of this folder: its members, as the inviter signed the list, and the relays between them; who came

@@ -19,8 +19,9 @@ from node.task.dialect import cells_rule
 from node.task.privacy_off import privacy_note, without_noise
 from node.task.round_length import chosen_length
 from node.task.rules import read_section, unknown_name
-from node.task.sections import BUILT_IN_SOURCES, Task
+from node.task.sections import BUILT_IN_SOURCES, NO_MODEL, Task
 from node.task.shared_noise_keys import resolved
+from node.task.table_models import with_model_keys
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,23 @@ def read_task(table: Mapping[str, object]) -> Task:
     for given in table:
         if given not in sections:
             raise unknown_name("section", given, given, list(sections))
-    read = {name: read_section(cls, name, table.get(name, {})) for name, cls in sections.items()}
-    task = Task(**read)
+    tables = {name: table.get(name, {}) for name in sections}
+    read = {name: read_section(sections[name], name, tables[name]) for name in _read_of(table, sections)}
+    task = Task(**{"model": NO_MODEL, **read})
     check_combinations(task, table)
-    return resolved(task, table)
+    return resolved(with_model_keys(task, table), table)
+
+
+def _read_of(table: Mapping[str, object], sections: Mapping[str, type]) -> list[str]:
+    """Returns the sections to read: without a model, those of a task for statistics alone."""
+    if "model" in table or "statistics" not in table:
+        return list(sections)
+    if "train" in table:
+        raise ConfigError(
+            "train has no effect without [model]: the task is for its [statistics] alone; leave it out, or "
+            "add [model]"
+        )
+    return [name for name in sections if name != "model"]
 
 
 def with_cells(task: Task, table: Mapping[str, object], place: str) -> Task:

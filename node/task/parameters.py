@@ -26,6 +26,7 @@ _UNSET = (
 )
 _SOURCE = '"window_source":'
 _ROSTER = "roster"
+_AGAIN = "again"
 _DIGITS = re.compile(r"[0-9a-f]{64}")
 _SHOWN_DIGITS = 4
 _MOST_DIFFERENCES = 3
@@ -40,13 +41,15 @@ def canonical_parameters(
     digests: Mapping[str, str] = NOTHING_FIXED,
     computed: Mapping[str, float] = NOTHING_FIXED,
     roster: bytes | None = None,
+    again: int = 0,
 ) -> str:
     """Returns canonical JSON of all values that must be equal in a swarm: sorted keys, no spaces, ASCII.
 
     `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is the limit of
     an offer's coordinates, None if it has none; `digests` are those of initial tensors that must be equal;
     `computed` are values that the mechanism computed from `[privacy]`; `roster` is the digest of the members'
-    list in a swarm made by invitation, so that nodes with different lists do not meet. The JSON
+    list in a swarm made by invitation, so that nodes with different lists do not meet; `again`: how often a
+    job without noise was begun anew without members that are gone, so that these do not meet it. The JSON
     leaves out what a node may choose for itself (its data, its timeouts) the agreement on scales, which
     is over, and statistics.
     """
@@ -76,6 +79,8 @@ def canonical_parameters(
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
     if roster is not None:
         agreed[_ROSTER] = roster.hex()
+    if again:
+        agreed[_AGAIN] = again
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -123,6 +128,22 @@ def describe_lists(who: str, mine: str, theirs: str) -> str:
         return ""
     runs = f"with the list {there}" if there else "without a list"
     return f"another list: {who} runs {runs}, you {f'with {here}' if here else 'without one'}"
+
+
+def describe_again(who: str, mine: str, theirs: str) -> str:
+    """Returns the line about a peer, `who`, whose job was begun anew more or less often; else "".
+
+    Both texts are as those of `describe_difference`.
+    """
+    try:
+        here, there = (table.get(_AGAIN, 0) for table in (json.loads(mine), _parsed(theirs)))
+    except (ValueError, RecursionError):
+        return ""
+    if here == there or not isinstance(there, int):
+        return ""
+    if there > here:
+        return f"{who} has begun another job, without members that were gone: start with --again to take part"
+    return f"{who} has the job that this one was begun anew from: it must start with --again to take part"
 
 
 def _list_of(parameters: Mapping[str, Any]) -> str:

@@ -37,6 +37,11 @@ _MECHANISM = rf"none|ldp|aldp|dp-sgd|distributed-dp-sgd|{_PATH}"
 _DEVICE = r"cpu|cuda(:\d{1,3})?|mps|auto"
 _OR_PATH = "or 'package.module:Name'"
 
+ADDITIVE = "node.models:Additive"
+CELL_SUMS = 2
+"""The sums with noise that find the cells of an additive model's columns of numbers, before its steps."""
+CELL_SHARE = 0.1
+"""The share of epsilon that these sums would cost by themselves."""
 LEAST_RATE = 64_000
 """Half a Mbit/s, in bytes per second."""
 _seconds = real(above=0, at_most=86_400)
@@ -63,6 +68,10 @@ class ModelSection:
     args: Mapping[str, Any] = key(_arguments, factory=dict)
     weights: str | None = key(text("a FILE.safetensors", r"(?s).+\.safetensors"), None, shared=False)
     body: str | None = key(text("the name of a part of the model"), None, shared=False)
+
+
+NO_MODEL = ModelSection("")
+"""Of a task for statistics alone."""
 
 
 @dataclass(frozen=True)
@@ -306,6 +315,11 @@ class Task:
     statistics: StatisticsSection
 
     @property
+    def learns(self) -> bool:
+        """Whether the task has a model; if not, it is for statistics alone."""
+        return self.model != NO_MODEL
+
+    @property
     def rows_per_person(self) -> int | None:
         """The most training rows of a person, where a person is the unit of privacy; None where a row is.
 
@@ -319,6 +333,14 @@ class Task:
     def unit(self) -> str:
         """What a step samples and clips, in a word."""
         return "row" if self.rows_per_person is None else "person"
+
+    @property
+    def cell_sums(self) -> int:
+        """How many of its sums find the cells of an additive model; 0: it has none, or the task has them."""
+        args = self.model.args
+        numbers = [kind for kind, *_ in args.get("columns", ()) if kind == "number"]
+        is_ours = self.model.cls == ADDITIVE and self.privacy.mechanism == "distributed-dp-sgd"
+        return CELL_SUMS if is_ours and numbers and not args.get("edges") else 0
 
     @property
     def counts_with_noise(self) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from node.system.errors import ConfigError, shown
 from node.task.round_length import replaced_length
 from node.task.step_defaults import step_defaults_of
+from node.task.table_models import OF_LOCAL_TRAINING, is_exact
 
 if TYPE_CHECKING:
     from node.task.sections import Task
@@ -64,6 +65,11 @@ def resolved(task: Task, table: Mapping[str, object]) -> Task:
     _check_training(task, table)
     _check_aggregation(task)
     found = _with_batch(_with_group(task, table), table)
+    if (found.train.steps or 0) <= found.cell_sums:
+        raise ConfigError(
+            f"train.steps = {found.train.steps} is refused with {found.model.cls}, whose first "
+            f"{found.cell_sums} sums find its cells; allowed: at least {found.cell_sums + 1}"
+        )
     honest, group = found.privacy.honest or 0, found.aggregation
     if group.min_participants < honest + 1:
         raise ConfigError(
@@ -83,7 +89,8 @@ def readable(task: Task, section: str, values: Mapping[str, Any]) -> dict[str, A
     """Returns a section's values, as a whole task has them, without those that a task file must not set."""
     forbidden: Collection[str] = ()
     if section == "train":
-        forbidden = _OF_LOCAL_TRAINING if is_distributed(task) else (replaced_length(task.train),)
+        local = OF_LOCAL_TRAINING if is_exact(task) else (replaced_length(task.train),)
+        forbidden = _OF_LOCAL_TRAINING if is_distributed(task) else local
     return {name: value for name, value in values.items() if name not in forbidden}
 
 

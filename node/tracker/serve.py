@@ -11,8 +11,8 @@ from functools import partial
 
 from node.cli.logs import Log
 from node.cli.sigint import begun
-from node.net.listening import endpoint_of, listen
-from node.net.routes import answers
+from node.net.incoming.listening import endpoint_of, listen
+from node.net.incoming.routes import answers
 from node.net.tls import make_tls, protection, url
 from node.net.traffic import Counts
 from node.net.transport import Callbacks, Transport

@@ -22,6 +22,7 @@ from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset
+from node.models.additive import Additive
 from node.system.clock import CLOCK, Clock
 from node.system.errors import UserError, reason
 from node.system.system import SYSTEM, System
@@ -29,6 +30,8 @@ from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
 from node.training.figures.class_figures import ClassFigures, class_figures, no_class_figures
+from node.training.figures.column_curves import Curves
+from node.training.figures.curves import curves
 from node.training.figures.flaws import flaws_of
 from node.training.figures.headline import Headline
 from node.training.figures.metrics import accuracy_of, chosen_metrics, headline_of, measured
@@ -142,6 +145,9 @@ class Learner(Protocol):
 
     def module(self, vector: Vector) -> nn.Module:
         """Returns a model with `vector` (d,), for inference."""
+
+    def curves(self, vector: Vector, task: Task) -> Curves | None:
+        """Returns the curves of an additive model with `vector` (d,); None for another, or an empty one."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -362,13 +368,17 @@ class Trainer:
                 self._body.restore(whole)
             return whole.cpu().eval().requires_grad_(False)
 
+    def curves(self, vector: Vector, task: Task) -> Curves | None:
+        """Returns the curves of an additive model with `vector` (d,); None for another, or an empty one."""
+        return curves(self.module(vector), task) if isinstance(self._model, Additive) else None
+
     def tensors(self, vector: Vector) -> dict[str, Array]:
         """Returns all tensors of the model with `vector` (d,), by name; the shared ones are views of it."""
         with self._busy:
             self._load_features()
             self._put(vector)
             named = shapes(self._model, self._section.parameters)
-            return whole_model(self._model, split_vector(vector, named))
+            return whole_model(self._model, split_vector(self._parameters(vector), named))
 
     @property
     def device(self) -> str:
@@ -395,8 +405,12 @@ class Trainer:
 
     def _put(self, vector: Vector) -> None:
         """Writes `vector` (d,) into the model and estimates its batch statistics."""
-        write_vector(self._model, vector, self._section.parameters)
+        write_vector(self._model, self._parameters(vector), self._section.parameters)
         self._norms.estimate(self._dataset.train_x)
+
+    def _parameters(self, vector: Vector) -> Vector:
+        """Returns what of `vector` are parameters of a model: all of it."""
+        return vector
 
     def _run_round(self, round_number: int, own: int, stop: threading.Event) -> float:
         """Trains the model in place; returns the mean loss of the last epoch, or of what there was of one."""

@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from node.models.additive import CellColumn
+import torch
+
+from node.models.additive import CellColumn, Cells
+from node.models.tree_ensemble import grown, left_cells
 from node.models.trees import Trees
 from node.task.data_schema import ClassTarget, NumberColumn, NumberTarget, TableSchema
 
@@ -24,19 +27,17 @@ _NOWHERE = 3e38
 def xgboost_model(model: Trees, schema: TableSchema) -> dict[str, Any]:
     """Returns the JSON value of `model`, which answers logits of the second class, or numbers in their unit.
 
-    Raises ValueError for a model with curves, or of more than two classes.
+    Raises ValueError for a model of more than two classes.
     """
-    if bool(model.curves.values.any()):
-        raise ValueError("curves are no trees; allowed: a model that was learned with curve_sums = 0")
-    if len(model.value) > 1:
+    if len(model.base) > 1:
         raise ValueError(
-            f"{len(model.value)} classes against the rest have no one XGBoost model; allowed: two"
+            f"{len(model.base)} classes against the rest are no one model of XGBoost; allowed: two"
         )
     target = schema.target
     unit, start = (target.std, target.mean) if isinstance(target, NumberTarget) else (1.0, 0.0)
-    base = start + unit * float(model.curves.base[0])
-    kept = [number for number in range(model.value.shape[1]) if bool(model.value[0, number].any())]
-    trees = [_tree(model, schema, number, place, unit) for place, number in enumerate(kept)]
+    base = start + unit * float(model.base.detach()[0])
+    kept = model.trees.nodes[0, : grown(model.trees.nodes[0])]
+    trees = [_tree(nodes, model.body, schema, place, unit) for place, nodes in enumerate(kept)]
     is_class = isinstance(target, ClassTarget)
     columns = schema.columns
     return {
@@ -69,9 +70,9 @@ def xgboost_model(model: Trees, schema: TableSchema) -> dict[str, Any]:
     }
 
 
-def _tree(model: Trees, schema: TableSchema, number: int, place: int, unit: float) -> dict[str, Any]:
-    """Returns a tree, its nodes by level without those that no row reaches."""
-    asked, values = model.column[0, number].tolist(), (model.value[0, number] * unit).tolist()
+def _tree(tree: torch.Tensor, body: Cells, schema: TableSchema, place: int, unit: float) -> dict[str, Any]:
+    """Returns a tree (nodes, numbers), its nodes by level without those that no row reaches."""
+    asked, values = (tree[:, 0].int() - 1).tolist(), (tree[:, 1] * unit).tolist()
     order, parents = [0], [_ROOT]
     for at, node in enumerate(order):
         if asked[node] >= 0:
@@ -102,18 +103,12 @@ def _tree(model: Trees, schema: TableSchema, number: int, place: int, unit: floa
             "size_leaf_vector": "1",
         },
     }
-    edges = dict(
-        zip(
-            (column.start for column in model.curves.body.numbers),
-            model.curves.body.number_edges(),
-            strict=True,
-        )
-    )
+    edges = dict(zip((column.start for column in body.numbers), body.number_edges(), strict=True))
     for at, node in enumerate(order):
         if asked[node] < 0:
             continue
-        column = model.curves.body.columns[asked[node]]
-        left = model.left[0, number, node, : column.size].tolist()
+        column = body.columns[asked[node]]
+        left = left_cells(tree[node], column.size)
         found["default_left"][at] = int(column.has_missing and left[-1])
         named = schema.columns[asked[node]]
         if isinstance(named, NumberColumn):

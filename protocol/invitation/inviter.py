@@ -6,7 +6,8 @@ try more, and nobody who was told that it joined is forgotten.
 
 A wrong proof costs one of three tries. An accepted seat knows the joiner's key and the secret of their
 session; only who has this secret may come back to it. Who knows the code of a taken seat is told so, as the
-person for whom the code was made must learn that somebody else used it.
+person for whom the code was made must learn that somebody else used it. Two may be in the room at once: the
+seat is that of the first who accepts.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Event(Enum):
     PROVED_BACK = "right proof of one who is back"
     UNFIT = "state: outside"
     ACCEPTED = "accept"
-    ACCEPTED_LATE = "accept, and the list is closed"
+    ACCEPTED_LATE = "accept, and the seat is taken or the list is closed"
     RETURNED = "state of one who is back"
     CLOSED = "the list is closed"
     SETTLED = "nothing is left to say"
@@ -134,7 +135,7 @@ STEPS: Table[Phase, Event] = {
     (Phase.PROOF, Event.PROVED_BACK): Step(Phase.RETURN, "proof"),
     (Phase.REPLY, Event.UNFIT): Step(Phase.OVER, "nothing; the code stays good"),
     (Phase.REPLY, Event.ACCEPTED): Step(Phase.LIST, "keeps key and secret; state"),
-    (Phase.REPLY, Event.ACCEPTED_LATE): Step(Phase.OVER, "refusal: expired"),
+    (Phase.REPLY, Event.ACCEPTED_LATE): Step(Phase.OVER, "refusal: used or expired"),
     (Phase.RETURN, Event.RETURNED): Step(Phase.LIST, "keeps the standing; state"),
     (Phase.LIST, Event.CLOSED): Step(Phase.ANSWER, "roster"),
     (Phase.LIST, Event.SETTLED): Step(Phase.OVER, "nothing"),
@@ -156,7 +157,10 @@ class Host:
     def __init__(
         self, seat: Seat, invitation: Invitation, roster: Roster | None, nonce: bytes, scalar: bytes
     ) -> None:
-        """`roster`: the list, once closed. `nonce` (16 bytes), `scalar` (32): random, for this connection."""
+        """`roster`: the list, once closed. `nonce` (16 bytes), `scalar` (32): random, for this connection.
+
+        `seat`: as it is kept; set it again before each message if another connection may have changed it.
+        """
         self.seat = seat
         self._invitation, self._roster = invitation, roster
         self._nonce, self._scalar = nonce, scalar
@@ -258,6 +262,8 @@ class Host:
 
     def _accepted(self, session: Session, accept: Accept) -> Turn:
         verify(accept.key, ACCEPT_LABEL, accepted_bytes(session, self._invitation), accept.signature)
+        if self.seat.is_taken:
+            return self._refuse(Event.ACCEPTED_LATE, Reason.USED, News.REUSED)
         if self._roster is not None:
             return self._refuse(Event.ACCEPTED_LATE, Reason.EXPIRED)
         self._course.step(Event.ACCEPTED)

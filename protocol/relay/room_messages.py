@@ -57,7 +57,7 @@ class Bar(IntEnum):
     NOBODY = 1
     """The inviter is not connected now."""
     TAKEN = 2
-    """Another joiner is inside."""
+    """Another joiner is about to prove the code, or two have."""
     TOO_OFTEN = 3
     """Too many came to this room, or from this address, in the last minute."""
 

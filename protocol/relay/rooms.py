@@ -2,18 +2,22 @@
 
 An inviter proves the relay's word, or shows the licence that it once got for it, and opens rooms. So does a
 member of a swarm by this relay: its rooms count as those of whoever has the swarm's licence. Whoever names a
-room's digits is let in while the inviter is connected, one joiner at a time; then each message of the one end
-goes to the other. A joiner must prove within a minute, to the inviter, that it knows the code. So the relay
-limits how fast anybody can find rooms and try codes, and the inviter's machine counts the tries.
+room's digits is let in while the inviter is connected; then each message of the one end goes to the other. A
+joiner must prove within a minute, to the inviter, that it knows the code: nobody else comes in meanwhile. So
+the relay limits how fast anybody can find rooms and try codes, and the inviter's machine counts the tries.
+Beside a joiner that has proved it there is place for one more: whoever brings the same code is told by the
+inviter, and the inviter hears of it, that the code is used.
 
 Nothing is stored. `Lobby` takes what its websockets hear, and returns what to send and what to close.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
+from itertools import count
 
 from protocol.crypto.cpace import SCALAR_BYTES, Agreed
 from protocol.errors import RemoteProtocolError
@@ -48,6 +52,8 @@ MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 RANDOM_BYTES = 4
 """Random bytes for a new room."""
 KNOWN_ADDRESSES = 4096
+MOST_INSIDE = 2
+"""Joiners in a room: one that the inviter has accepted, and one that brings the same code."""
 WRONG_WORD = "that is not this relay's word: ask who runs it"
 OTHER_WORD = "this relay's word was changed: ask who runs it for the new one"
 TOO_MANY_WORDS = "too many wrong words came to this relay: try again in an hour"
@@ -79,18 +85,16 @@ BOUNDS = RoomBounds()
 
 
 class Phase(Enum):
-    """What happens in a room."""
+    """How far a visit to a room is."""
 
-    FREE = "free"
-    VISITED = "visited"
+    UNPROVED = "unproved"
     PROVED = "proved"
-    CLOSED = "closed"
+    OVER = "over"
 
 
 class Event(Enum):
-    """What changes it."""
+    """What changes it. It begins when a joiner knocks, and the inviter is connected."""
 
-    KNOCK = "a joiner knocks, and the inviter is connected"
     PROOF = "the inviter says that the joiner knows the code"
     LEAVE = "the joiner or the inviter has gone"
     DISMISSAL = "the inviter sends the joiner away"
@@ -101,16 +105,14 @@ class Event(Enum):
 _LEFT = "the inviter hears that the joiner has left"
 _AWAY = "the joiner is sent away"
 STEPS = {
-    (Phase.FREE, Event.KNOCK): Step(Phase.VISITED, "the joiner is let in, and the inviter hears of it"),
-    (Phase.FREE, Event.END): Step(Phase.CLOSED, ""),
-    (Phase.VISITED, Event.PROOF): Step(Phase.PROVED, ""),
-    (Phase.VISITED, Event.LEAVE): Step(Phase.FREE, _LEFT),
-    (Phase.VISITED, Event.DISMISSAL): Step(Phase.FREE, _AWAY),
-    (Phase.VISITED, Event.LATE): Step(Phase.FREE, f"{_AWAY}; {_LEFT}"),
-    (Phase.VISITED, Event.END): Step(Phase.CLOSED, _AWAY),
-    (Phase.PROVED, Event.LEAVE): Step(Phase.FREE, _LEFT),
-    (Phase.PROVED, Event.DISMISSAL): Step(Phase.FREE, _AWAY),
-    (Phase.PROVED, Event.END): Step(Phase.CLOSED, _AWAY),
+    (Phase.UNPROVED, Event.PROOF): Step(Phase.PROVED, ""),
+    (Phase.UNPROVED, Event.LEAVE): Step(Phase.OVER, _LEFT),
+    (Phase.UNPROVED, Event.DISMISSAL): Step(Phase.OVER, _AWAY),
+    (Phase.UNPROVED, Event.LATE): Step(Phase.OVER, f"{_AWAY}; {_LEFT}"),
+    (Phase.UNPROVED, Event.END): Step(Phase.OVER, _AWAY),
+    (Phase.PROVED, Event.LEAVE): Step(Phase.OVER, _LEFT),
+    (Phase.PROVED, Event.DISMISSAL): Step(Phase.OVER, _AWAY),
+    (Phase.PROVED, Event.END): Step(Phase.OVER, _AWAY),
 }
 
 
@@ -140,17 +142,33 @@ class _Room:
     """Among whose rooms it counts."""
     ends_s: float
     knocks: Bucket
-    course: Course[Phase, Event] = field(default_factory=lambda: Course(STEPS, Phase.FREE))
-    visit: int = 0
-    joiner: Link | None = None
-    prove_by_s: float = 0.0
+    visits: dict[int, _Visit] = field(default_factory=dict)
+    """Who is inside, by number."""
+    numbers: Iterator[int] = field(default_factory=partial(count, 1))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody may come in: somebody has not proved the code yet, or enough have."""
+        return len(self.visits) >= MOST_INSIDE or any(visit.is_unproved for visit in self.visits.values())
+
+    @property
+    def due_s(self) -> float:
+        """When something about it is over."""
+        return min([self.ends_s, *(visit.prove_by_s for visit in self.visits.values() if visit.is_unproved)])
+
+
+@dataclass(eq=False)
+class _Visit:
+    room: _Room
+    number: int
+    joiner: Link
+    prove_by_s: float
+    course: Course[Phase, Event] = field(default_factory=lambda: Course(STEPS, Phase.UNPROVED))
     unproved_bytes: int = 0
 
-    def leave(self, event: Event) -> list[Output]:
-        """Ends the visit: the joiner is sent away."""
-        gone, self.joiner = self.joiner, None
-        self.course.step(event)
-        return [Hang(gone)]
+    @property
+    def is_unproved(self) -> bool:
+        return self.course.phase is Phase.UNPROVED
 
 
 @dataclass(frozen=True)
@@ -172,8 +190,8 @@ class Lobby:
         """What follows from the exchange of shares by the word; it is good for one proof."""
         self._open: dict[Key, Link] = {}
         """The link on which each inviter's rooms are served."""
-        self._visits: dict[Link, _Room] = {}
-        """The room of each joiner."""
+        self._visits: dict[Link, _Visit] = {}
+        """That of each joiner."""
         self._deadline: float | None = None
         self._knocks = Buckets(bounds.knocks_of_address, KNOWN_ADDRESSES)
         self._wrong_words = Bucket(bounds.wrong_words, now_s)
@@ -194,15 +212,13 @@ class Lobby:
         done: list[Output] = []
         if self._deadline is None or now_s < self._deadline:
             return done
-        self._deadline = None
         for room in list(self._rooms.values()):
             if room.ends_s <= now_s:
                 done += self._end(room)
-            elif room.course.phase is Phase.VISITED and room.prove_by_s <= now_s:
-                done += self._leave(room, Event.LATE)
-        for room in self._rooms.values():
-            is_tried = room.course.phase is Phase.VISITED
-            self._wake_at(min(room.prove_by_s, room.ends_s) if is_tried else room.ends_s)
+        for visit in list(self._visits.values()):
+            if visit.is_unproved and visit.prove_by_s <= now_s:
+                done += self._leave(visit, Event.LATE)
+        self._deadline = min((room.due_s for room in self._rooms.values()), default=None)
         return done
 
     def _wake_at(self, at_s: float) -> None:
@@ -237,15 +253,15 @@ class Lobby:
             return []
         if isinstance(said, CloseRoom):
             return self._end(room)
-        if room.joiner is None or said.visit != room.visit:
+        visit = room.visits.get(said.visit)
+        if visit is None:
             return []
         if isinstance(said, Said):
-            return [Tell(room.joiner, said.data)]
+            return [Tell(visit.joiner, said.data)]
         if isinstance(said, Dismiss):
-            self._visits.pop(room.joiner)
-            return room.leave(Event.DISMISSAL)
-        if room.course.allows(Event.PROOF):
-            room.course.step(Event.PROOF)
+            return self._send_away(visit, Event.DISMISSAL)
+        if visit.is_unproved:
+            visit.course.step(Event.PROOF)
         return []
 
     def lose_inviter(self, link: Link) -> list[Output]:
@@ -341,12 +357,8 @@ class Lobby:
 
     def _clear(self, key: Key) -> list[Output]:
         """Sends away the joiners in an inviter's rooms: the inviter that they spoke to has gone."""
-        done: list[Output] = []
-        for room in self._rooms.values():
-            if room.owner == key and room.joiner is not None:
-                self._visits.pop(room.joiner)
-                done += room.leave(Event.LEAVE)
-        return done
+        theirs = [visit for visit in self._visits.values() if visit.room.owner == key]
+        return [done for visit in theirs for done in self._send_away(visit, Event.LEAVE)]
 
     # -- joiners -----------------------------------------------------------------------------------
 
@@ -355,14 +367,12 @@ class Lobby:
         room = self._free_room(digits, address, now_s)
         if isinstance(room, Bar):
             return [Tell(link, write_room_message(Barred(room))), Hang(link)]
-        room.course.step(Event.KNOCK)
-        room.joiner, room.visit, room.unproved_bytes = link, room.visit + 1, 0
-        room.prove_by_s = now_s + self._bounds.proof_s
-        self._visits[link] = room
-        self._wake_at(room.prove_by_s)
+        visit = _Visit(room, next(room.numbers), link, now_s + self._bounds.proof_s)
+        self._visits[link] = room.visits[visit.number] = visit
+        self._wake_at(visit.prove_by_s)
         return [
             Tell(link, write_room_message(Entered())),
-            Tell(self._open[room.owner], write_room_message(Knocked(digits, room.visit))),
+            Tell(self._open[room.owner], write_room_message(Knocked(digits, visit.number))),
         ]
 
     def is_inside(self, link: Link) -> bool:
@@ -374,22 +384,22 @@ class Lobby:
 
         Raises RemoteProtocolError if it breaks a rule: the link is to be closed.
         """
-        room = self._visits.get(link)
-        if room is None:
+        visit = self._visits.get(link)
+        if visit is None:
             return []  # it was sent away, and had said this before
         if len(message) > MAX_JOINER_BYTES:
             raise RemoteProtocolError(f"a joiner that says {len(message)} bytes at once")
-        if room.course.phase is Phase.VISITED:
-            room.unproved_bytes += len(message)
-            if room.unproved_bytes > self._bounds.unproved_bytes:
+        if visit.is_unproved:
+            visit.unproved_bytes += len(message)
+            if visit.unproved_bytes > self._bounds.unproved_bytes:
                 raise RemoteProtocolError("a joiner that says too much before its proof")
-        said = Said(room.digits, room.visit, message)
-        return [Tell(self._open[room.owner], write_room_message(said))]
+        said = Said(visit.room.digits, visit.number, message)
+        return [Tell(self._open[visit.room.owner], write_room_message(said))]
 
     def lose_joiner(self, link: Link) -> list[Output]:
         """Takes note that a joiner's websocket is closed."""
-        room = self._visits.get(link)
-        return [] if room is None else self._leave(room, Event.LEAVE)
+        visit = self._visits.get(link)
+        return [] if visit is None else self._leave(visit, Event.LEAVE)
 
     def _free_room(self, digits: str, address: Hashable, now_s: float) -> _Room | Bar:
         """The room if somebody from this address may come in now, else why not."""
@@ -400,20 +410,24 @@ class Lobby:
             return Bar.NO_ROOM
         if room.owner not in self._open:
             return Bar.NOBODY
-        if room.joiner is not None:
+        if room.is_full:
             return Bar.TAKEN
         return room if room.knocks.take(1, now_s) else Bar.TOO_OFTEN
 
-    def _leave(self, room: _Room, event: Event) -> list[Output]:
+    def _leave(self, visit: _Visit, event: Event) -> list[Output]:
         """Ends a visit, and says so to the inviter."""
-        self._visits.pop(room.joiner)
-        left = Tell(self._open[room.owner], write_room_message(Left(room.digits, room.visit)))
-        return [*room.leave(event), left]
+        left = Left(visit.room.digits, visit.number)
+        return [
+            *self._send_away(visit, event),
+            Tell(self._open[visit.room.owner], write_room_message(left)),
+        ]
+
+    def _send_away(self, visit: _Visit, event: Event) -> list[Output]:
+        """Ends a visit."""
+        del self._visits[visit.joiner], visit.room.visits[visit.number]
+        visit.course.step(event)
+        return [Hang(visit.joiner)]
 
     def _end(self, room: _Room) -> list[Output]:
         del self._rooms[room.digits]
-        if room.joiner is None:
-            room.course.step(Event.END)
-            return []
-        self._visits.pop(room.joiner)
-        return room.leave(Event.END)
+        return [done for visit in list(room.visits.values()) for done in self._send_away(visit, Event.END)]

@@ -158,6 +158,8 @@ class Picture:
     """The members that this node leaves out for a while."""
     out_by: tuple[Key, ...]
     """The members that have this node left out, as its coordinator says."""
+    led_by: Key | None = None
+    """Who coordinated the group of the base, if it is nobody with whom this node learns."""
 
 
 @dataclass(frozen=True)

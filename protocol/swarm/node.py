@@ -450,7 +450,14 @@ class Node:
             set_s=self._discovery.clocks.set_s,
             left_out=self._suspicion.left_out,
             out_by=self._suspicion.out_by,
+            led_by=self._led_by,
         )
+
+    @property
+    def _led_by(self) -> Key | None:
+        """Who coordinated the group of the base, if it is removed or not accepted here."""
+        led = {link.group.coordinator for link in self._state.line.whole[-1:]}
+        return next(iter(led & self._vouching.strangers), None)
 
     @property
     def other_versions(self) -> dict[str, str]:

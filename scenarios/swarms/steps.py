@@ -14,20 +14,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.gradients.shared_noise import SharedNoise
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
-from node.jobs.steps import StepTrainer
+from node.jobs.additive.private_steps import step_trainer
+from node.jobs.job import Words
 from node.runtime.privacy.budget import facts, make_mechanism, spent_by
 from node.storage.vector_files import Floats
 from node.task.sections import StepPlan, Task
 from node.training.build import build_model
 from node.training.trainer import Evaluation, shapes
+from scenarios.swarms.job_sums import summed
 from scenarios.swarms.nodes import batch_seed
 from scenarios.swarms.replay import seeded_words
 
@@ -49,13 +48,12 @@ def rules_of(task: Task, dataset: Dataset) -> StepRules:
     return StepRules(task.step_plan, mechanism)
 
 
-def servers_noise(shared: SharedNoise, rows: int) -> SharedNoise:
-    """The rule by which one member with all `rows` adds the noise of honest + 1 members."""
-    rule = shared.gradient
-    alone = replace(rule, noise_multiplier=rule.noise_multiplier * math.sqrt(shared.honest + 1))
+def servers_noise(mechanism: DistributedDP, rows: int) -> DistributedDP:
+    """The mechanism by which one member with all `rows` adds the noise of honest + 1 members."""
+    alone = mechanism.louder(math.sqrt(mechanism.shared.honest + 1))
     # A rounding error in q times all rows must not exceed the batch.
-    batch = max(shared.expected_batch, rule.sampling_probability * rows)
-    return replace(shared, gradient=alone, expected_batch=batch)
+    batch = max(alone.shared.expected_batch, alone.shared.gradient.sampling_probability * rows)
+    return replace(alone, shared=replace(alone.shared, expected_batch=batch))
 
 
 class StepSwarm:
@@ -64,23 +62,24 @@ class StepSwarm:
     def __init__(self, task: Task, datasets: Sequence[Dataset], salt: int) -> None:
         """`datasets`: each peer's rows, or a server's; `salt`: see Swarm. Raises ConfigError."""
         self.rules = rules_of(task, datasets[0])
-        shared = self.rules.mechanism.shared
+        mechanism = self.rules.mechanism
         if len(datasets) == 1:
-            shared = servers_noise(shared, len(datasets[0].train_y))
+            mechanism = servers_noise(mechanism, len(datasets[0].train_y))
         self.trainers = [
-            StepTrainer(
+            step_trainer(
                 task=task,
                 plan=self.rules.plan,
                 model=build_model(task, dataset),
                 dataset=dataset,
                 seed=batch_seed(task, len(datasets), peer),
-                rule=shared,
+                mechanism=mechanism,
                 words=seeded_words(task, salt, peer),
             )
             for peer, dataset in enumerate(datasets)
         ]
         self.base: Floats = self.trainers[0].vector()
         self._steps, self._spent_s = 0, 0.0
+        self._charged = Ledger()
 
     def round(self, number: int) -> float:
         """Take the steps of round `number`, from 1; return the accuracy after them. Raises UserError."""
@@ -92,19 +91,16 @@ class StepSwarm:
 
     def take(self, step: int) -> None:
         """Take step number `step`, from 1. Raises UserError."""
-        self.base = self.trainers[0].following(self.base, step - 1, self.summed())
+        first, keys = self.trainers[0], tuple(bytes([peer]) for peer in range(len(self.trainers)))
+        self.base = first.following(self.base, step - 1, self.summed(), keys)
+        self._charged = self._charged.adding(first.cost(step - 1))
         self._steps = step
 
-    def summed(self) -> NDArray[np.uint32]:
-        """The sum (d,) of all peers' words for the next step, modulo 2^32."""
-        total: NDArray[np.uint32] | None = None
-        for trainer in self.trainers:
-            begun = time.perf_counter()
-            made = trainer.contribution(self.base, self._steps)
-            self._spent_s += time.perf_counter() - begun
-            total = made.words if total is None else total + made.words
-        if total is None:
-            raise ValueError("a swarm has peers")
+    def summed(self) -> Words:
+        """The sum of all peers' words for the next step, modulo 2^32."""
+        begun = time.perf_counter()
+        total = summed(self.trainers, self.base, self._steps)
+        self._spent_s += time.perf_counter() - begun
         return total
 
     def evaluated(self) -> Evaluation:
@@ -140,10 +136,6 @@ class StepSwarm:
         """The epsilon that a member has spent so far; None without a guarantee."""
         found = spent_by(self.rules.mechanism, self._charged)
         return None if found is None else found.epsilon
-
-    @property
-    def _charged(self) -> Ledger:
-        return Ledger(tuple((event, self._steps) for event in self.rules.mechanism.per_offer))
 
     @property
     def protects(self) -> str:

@@ -104,7 +104,7 @@ class ChargedFirst(Watcher):
             if digest in known:
                 box.broken(f"node {node.number} offered a step twice")
             known.add(digest)
-            if _count_on_disk(node).sampled < len(self.offered[node.number]):
+            if len(booked | beside) < len(self.offered[node.number]):
                 box.broken(f"node {node.number} sent of an offer whose charge is not on disk")
         elif sid not in booked and not (isinstance(sums, JobSums) and sid in beside):
             box.broken(f"node {node.number} sent of an offer that its ledger on disk does not charge")

@@ -46,3 +46,18 @@ def test_the_bound_ends_the_drain(make_box) -> None:
     box.run(lambda: stopped.is_over)
     assert box.loop.time() - begun_s == pytest.approx(5.0, abs=0.1)
     assert (stopped.status, [line["round"] for line in stopped.history]) == (130, [1])
+
+
+def test_a_node_told_to_end_waits_for_no_other_group_once_its_sum_has_failed(make_box) -> None:
+    """It waits for ever, and another node stands still before anything is spent: its offer is good again."""
+    box: Box = make_box(3, 3, "aggregation.shares_timeout_s=3", options=("--wait", "forever"))
+    still, stopped = box.nodes[1:]
+    box.start_all()
+    Moment(Accepted, way="in").arrange(still, still.life.pause)
+    Moment(Share).arrange(stopped, stopped.tell_to_end)
+    box.run(lambda: stopped.has_said("ending:"))
+    begun_s = box.loop.time()
+    box.run(lambda: stopped.is_over)
+    assert box.loop.time() - begun_s == pytest.approx(3.0, abs=0.1)
+    assert stopped.status == 130
+    assert not stopped.has_said("waiting for")

@@ -7,9 +7,11 @@ import pytest
 
 from node.jobs.cohort import Cohort
 from node.jobs.limbs import doubles_of
+from node.runtime.record.events import RoundEnded
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import Join, JoinCertificate, Masked, Release
 from protocol.wire.messages import Base, Message, Share, Sum
+from tests import run_folders
 from tests.box.box import Box, BoxNode, Watcher
 from tests.box.ledgers import charges
 from tests.box.moments import Moment, dies
@@ -123,6 +125,32 @@ def test_without_one_of_them_the_job_stops_and_says_who_and_goes_on_once_it_is_b
     others[0].start()
     box.run_to_the_end()
     assert others[0].status == 0, "a node that comes back knows that the job is over"
+
+
+def test_another_job_begins_with_the_rest_once_that_is_affirmed(job) -> None:
+    box, _ = job(5, 4)
+    *others, gone = box.nodes
+    gone.when(gone.tell_to_end, RoundEnded)
+    box.start_all()
+    box.run_to_the_end()
+    assert {node.summary["gone"][0] for node in others} == {gone.endpoint}
+    assert all(node.has_said("with --again to begin another job with the rest") for node in others)
+    first, *_ = others
+    before = first.summary
+    first.start("--again")
+    box.run_to_the_end()
+    assert first.has_said("--again was not affirmed")
+    box.watchers = [members := Members()]  # of another swarm: its bases are no rivals of the first one's
+    for node in others:
+        node.start("--again", "--yes")
+    box.run_to_the_end()
+    assert {node.status for node in others} == {0}
+    assert run_folders.summary(first.folder / "unfinished-1") == before
+    gone.start()
+    first.start()
+    box.run(until=lambda: gone.has_said("has begun another job, without members that were gone"))
+    gone.agreed = first.agreed
+    has_all(box, members, range(4))
 
 
 def test_a_base_that_names_others_than_its_makers_is_not_built_on(job, monkeypatch) -> None:

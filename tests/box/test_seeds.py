@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from node.net.link import Link
+from node.net.outgoing.link import Link
 from node.runtime.engine import Engine
 from node.storage.database import Database
 from node.storage.state import State

@@ -19,6 +19,7 @@ from tests.own_data import ward
 from tests.run_folders import summary
 
 NAMES = ("Ward A", "Ward B", "Ward C", "Ward D")
+TWO_ROUNDS = ("--model", "linear", "--rounds", "2")
 
 
 class Wards:
@@ -31,7 +32,7 @@ class Wards:
         for number, own in enumerate(self.folders):
             own.mkdir()
             (own / "own.csv").write_text(ward(200 + 50 * number, number))
-        usual = ("--target", "outcome", "--rounds", "2", "--out", str(self.folders[0] / "ward.toml"))
+        usual = ("--target", "outcome", "--privacy", "none", "--out", str(self.folders[0] / "ward.toml"))
         assert init.main(["--data", str(self.folders[0] / "own.csv"), *usual, *asked]) == 0
         self.endpoint, self.key = endpoint or free_endpoint(), folder / "relay.key"
         self.relay = nursery.tracker(
@@ -100,7 +101,7 @@ class Sites(Wards):
 
 @pytest.fixture
 def wards(nursery: Nursery, tmp_path: Path) -> Wards:
-    return Wards(nursery, tmp_path, "--privacy", "none")
+    return Wards(nursery, tmp_path, *TWO_ROUNDS)
 
 
 def ended(wards: Wards, *processes: Process) -> None:
@@ -114,14 +115,15 @@ def ended(wards: Wards, *processes: Process) -> None:
     assert {member["name"] for member in lists[0]["members"]} == {*NAMES[:3]}
 
 
-def test_three_owners_come_from_their_files_to_one_model_and_one_of_them_invites_a_fourth(
-    wards: Wards,
+def test_three_owners_come_from_their_files_to_one_additive_model_and_one_of_them_invites_a_fourth(
+    nursery: Nursery, tmp_path: Path
 ) -> None:
+    wards = Wards(nursery, tmp_path)
     inviter = wards.invite()
     joiners = [wards.join(number, inviter) for number in (1, 2)]
     assert "invites you, Ward B, with: Ward C" in joiners[0].line("Ward A invites you")
     inviter.line("the list is closed: ward-")
-    inviter.line("round 2/2: aggregated with 3 peers")
+    inviter.line("aggregated with 3 peers")
     ended(wards, inviter, *joiners)
     sponsor = wards.invite_later(1)
     late = wards.join(3, sponsor)
@@ -151,7 +153,7 @@ def test_data_are_mended_the_inviter_is_interrupted_and_all_agree_on_scales_befo
     nursery: Nursery, tmp_path: Path
 ) -> None:
     """The codes stay good: after data that do not fit, and after an inviter that starts again."""
-    wards = Wards(nursery, tmp_path, "--privacy", "none", "--agree")
+    wards = Wards(nursery, tmp_path, *TWO_ROUNDS, "--agree")
     inviter = wards.invite()
     path = wards.folders[1] / "own.csv"
     whole = path.read_text()
@@ -176,7 +178,7 @@ def test_data_are_mended_the_inviter_is_interrupted_and_all_agree_on_scales_befo
 def test_sites_behind_firewalls_and_a_proxy_with_a_password_learn_together(
     nursery: Nursery, tmp_path: Path, make_wire
 ) -> None:
-    sites = Sites(nursery, tmp_path, make_wire(SITES, 7, Conditions()), "--privacy", "none")
+    sites = Sites(nursery, tmp_path, make_wire(SITES, 7, Conditions()), *TWO_ROUNDS)
     inviter = sites.invite()
     joiners = [sites.join(number, inviter) for number in (1, 2)]
     inviter.line("round 2/2: aggregated with 3 peers")

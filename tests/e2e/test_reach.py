@@ -54,7 +54,9 @@ FAILED = 4
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("privacy", "epochs"), [(("--epsilon", "4"), 1), (("--privacy", "none"), 100)], ids=["steps", "rounds"]
+    ("privacy", "epochs"),
+    [(("--epsilon", "4"), 1), (("--privacy", "none", "--model", "linear"), 100)],
+    ids=["steps", "rounds"],
 )
 def test_eight_sites_one_of_them_slow_through_two_outages_and_a_relay_that_is_killed(
     make_wire, nursery: Nursery, tmp_path: Path, privacy: tuple[str, ...], epochs: int

@@ -41,7 +41,7 @@ SILENT = [
 OPENINGS = [
     (NODE, "torch", "starting: a node with the task digits"),
     (TRACKER, "aiohttp", "starting: introductions at 127.0.0.1:0"),
-    (TRACKER, "node.net.routes", "starting: introductions at 127.0.0.1:0"),
+    (TRACKER, "node.net.incoming.routes", "starting: introductions at 127.0.0.1:0"),
     (("-m", "node.init", "--data", "a.csv"), "pyarrow", "starting: a look at a.csv"),
     (AGREE, "torch", "starting: an agreement for digits-agreed.toml"),
     (PREDICT, "torch", "starting: predictions for a.csv with the model in model.safetensors"),

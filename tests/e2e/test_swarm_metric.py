@@ -43,7 +43,8 @@ def test_each_node_sees_the_metric_of_all_rows_beside_its_own(
     names = [f"{number}.csv" for number in range(count)]
     for number, name in enumerate(names):
         Path(name).write_text(clinic(number, 400 + 100 * number))
-    assert init.main(["--data", "0.csv", "--target", "event", "--rounds", "4", "--privacy", "none"]) == 0
+    asked = ("--target", "event", "--rounds", "4", "--privacy", "none", "--model", "linear")
+    assert init.main(["--data", "0.csv", *asked]) == 0
     endpoints = [free_endpoint() for _ in names]
     outs = [tmp_path / f"out{number}" for number in range(count)]
 

@@ -90,7 +90,6 @@ def of_rooms() -> None:
         end(test_rooms.visited())
     for end in (leave, dismiss, test_rooms.close):
         end(test_rooms.proved())
-    test_rooms.close(test_rooms.opened())
 
 
 def of_invitations() -> None:

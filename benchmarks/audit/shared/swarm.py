@@ -45,7 +45,7 @@ from node.data.in_memory import rows_of
 from node.data.rows import Rows
 from node.jobs.job import Contributed
 from node.jobs.steps import StepTrainer
-from node.net.listening import DEFAULT, endpoint_of, listen
+from node.net.incoming.listening import DEFAULT, endpoint_of, listen
 from node.options import parse_arguments
 from node.runtime.contributions.contribution import Contribution, Following, Training
 from node.runtime.contributions.jobs import JobSums

@@ -5,7 +5,7 @@ import { counted } from "../page/words.js";
 import { get } from "./ask.js";
 import { files, headed, items, options } from "./fields.js";
 
-const TEXTS = ["target", "target-kind", "person", "peers", "rounds", "privacy", "epsilon"];
+const TEXTS = ["target", "target-kind", "person", "peers", "rounds", "privacy", "epsilon", "come-and-go", "model"];
 
 const form = () => {
   const values = { data: byId("data-file").value };

@@ -22,9 +22,6 @@ SUMS = 4
 """The sums that cells take: values closer than the range / 10^6 may then share a cell."""
 PIECES = 256
 """The counts of a column in one of these sums."""
-LEVELS = (31, 24, 16, 12, 8, 6, 4)
-"""How many cells a column of numbers may have at most; the first that suits all members is taken."""
-_CELLS_IN_ALL = 1000
 ROWS_A_COEFFICIENT = 3
 """The rows that a site has for each coefficient: DataSHIELD's nfilter.glm of .33."""
 
@@ -129,8 +126,3 @@ def _even(rows: Counts, most: int, least_rows: int) -> list[list[int]]:
         cells[-1].append(place)
         held += count
     return cells
-
-
-def most_cells(columns: int) -> int:
-    """Returns how many cells a column of numbers may have in a table of so many columns."""
-    return min(LEVELS[0], max(LEVELS[-1], _CELLS_IN_ALL // columns))

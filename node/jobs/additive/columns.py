@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from node.jobs.additive.cells import LEVELS, most_cells
+from node.jobs.additive.cells import ROWS_A_COEFFICIENT
 from node.jobs.additive.state import Plan
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import (
     FARTHEST,
-    BooleanColumn,
-    ClassTarget,
-    Column,
     NumberColumn,
     NumberTarget,
     TableSchema,
     Target,
 )
-from node.task.sections import Task, TrainSection
+from node.task.sections import Task
+from node.task.table_models import LEVELS, TREES, cells_allowed, kind_of, model_arguments
 from node.training.figures.calibration import class_weights
-
-MODEL = "node.models:Additive"
-
-
-def model_arguments(schema: TableSchema) -> dict[str, object]:
-    """Returns model.args for an additive model without privacy of tables of this schema."""
-    target = schema.target
-    outputs = len(target.values) if isinstance(target, ClassTarget) and len(target.values) > 2 else 1
-    columns = [[_kind(column), column.width] for column in schema.columns]
-    args: dict[str, object] = {"columns": columns, "outputs": outputs, "cells": most_cells(len(columns))}
-    return args | ({"one_against_rest": True} if outputs > 1 else {})
 
 
 def plan_of(task: Task) -> Plan:
-    """Returns what all members of a task know. Raises ConfigError if it is no task of an additive model."""
-    schema = task.data.schema
+    """Returns what all members of a task know. Raises ConfigError if it is none of a model of tables."""
+    schema = fitting_schema(task)
+    return Plan(
+        tuple((kind_of(column), column.width) for column in schema.columns),
+        task.model.args["cells"],
+        encoded_ranges(schema),
+        _weights(task, schema.target),
+        rows_a_value=0 if task.model.cls == TREES else ROWS_A_COEFFICIENT,
+    )
+
+
+def fitting_schema(task: Task) -> TableSchema:
+    """Returns the task's schema. Raises ConfigError unless its model's arguments are those of its columns."""
+    schema, model = task.data.schema, task.model
     if not isinstance(schema, TableSchema):
-        raise ConfigError(f"model.class = {MODEL!r} is refused: it needs a table with a data.schema")
-    wanted = model_arguments(schema)
-    most = most_cells(len(schema.columns))
-    for name, value in wanted.items():
-        found = task.model.args.get(name)
+        raise ConfigError(f"model.class = {model.cls!r} is refused: it needs a table with a data.schema")
+    most = cells_allowed(task, schema)
+    for name, value in model_arguments(schema).items():
+        found = model.args.get(name)
         fits = (
             type(found) is int and LEVELS[-1] <= found <= most if name == "cells" else _plain(found) == value
         )
@@ -48,10 +46,7 @@ def plan_of(task: Task) -> Plan:
                 f"model.args.{name} = {shown(found)} does not suit the data.schema of this table; "
                 f"allowed: {allowed}"
             )
-    columns = tuple((_kind(column), column.width) for column in schema.columns)
-    return Plan(
-        columns, task.model.args["cells"], encoded_ranges(schema), _weights(task.train, schema.target)
-    )
+    return schema
 
 
 def encoded_ranges(schema: TableSchema) -> tuple[tuple[float, float], ...]:
@@ -67,13 +62,14 @@ def _encoded(column: NumberColumn, end: float | None, farthest: float) -> float:
     return farthest if end is None else min(FARTHEST, max(-FARTHEST, (end - column.mean) / column.std))
 
 
-def _weights(section: TrainSection, target: Target) -> tuple[float, ...]:
+def _weights(task: Task, target: Target) -> tuple[float, ...]:
     """Returns the weight of each class's rows; () for numbers. Raises ConfigError for another loss."""
+    section, model = task.train, task.model.cls
     if isinstance(target, NumberTarget):
         if section.loss in ("auto", "mse"):
             return ()
         raise ConfigError(
-            f"train.loss = {shown(section.loss)} is refused with {MODEL}, which fits numbers by least "
+            f"train.loss = {shown(section.loss)} is refused with {model}, which fits numbers by least "
             "squares; allowed: 'auto' or 'mse'"
         )
     classes = len(target.values)
@@ -83,19 +79,10 @@ def _weights(section: TrainSection, target: Target) -> tuple[float, ...]:
             "'bce', with loss_args.pos_weight or none" if classes == 2 else "'auto', or one with weights"
         )
         raise ConfigError(
-            f"train.loss = {shown(section.loss)} is refused with {MODEL} for {classes} classes; "
+            f"train.loss = {shown(section.loss)} is refused with {model} for {classes} classes; "
             f"allowed: {allowed}"
         )
     return tuple(weights[:classes])
-
-
-def _kind(column: Column) -> str:
-    match column:
-        case NumberColumn():
-            return "number"
-        case BooleanColumn():
-            return "boolean"
-    return "category"
 
 
 def _plain(value: object) -> object:

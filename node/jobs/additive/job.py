@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Event
 from node.jobs import limbs
-from node.jobs.additive.cells import ROWS_A_COEFFICIENT, SUMS, Counts
+from node.jobs.additive.cells import SUMS, Counts
 from node.jobs.additive.newton import CodedRows, of_classes, of_numbers
 from node.jobs.additive.smoothing import Fit
 from node.jobs.additive.state import UNIT, Layout, Plan, Table
@@ -42,6 +42,12 @@ LEAST_ROWS = 20
 """The least rows of a site that takes part."""
 
 
+def rows_needed(plan: Plan) -> int:
+    """Returns how many rows a member needs."""
+    coefficients = Layout(plan, Cells(plan.columns, plan.cells)).parameters(plan.levels[-1])
+    return max(LEAST_ROWS, plan.rows_a_value * coefficients)
+
+
 class AdditiveJob:
     """The job of a member with encoded rows `x` (n, features) float32, and their targets `y` (n,)."""
 
@@ -53,12 +59,13 @@ class AdditiveJob:
         self._layout = Layout(plan, self._body)
         self._table = lru_cache(maxsize=1)(self._table_of)
         self._coded = lru_cache(maxsize=1)(self._coded_rows)
-        least = max(LEAST_ROWS, ROWS_A_COEFFICIENT * self._layout.parameters(plan.levels[-1]))
+        least = rows_needed(plan)
         if len(x) < least:
+            columns = counted(len(self._body.columns), "column")
+            why = f", three for each value of its {columns}" if plan.rows_a_value else ""
             raise UserError(
-                f"the additive model needs {least} rows here, three for each value of its "
-                f"{counted(len(self._body.columns), 'column')}; there are {len(x)}: give more rows, leave "
-                "out columns, or take model.class = 'node.models:Linear'"
+                f"the model needs {least} rows here{why}; there are {len(x)}: "
+                "give more rows, leave out columns, or take model.class = 'node.models:Linear'"
             )
 
     @property
@@ -108,7 +115,7 @@ class AdditiveJob:
         classes = np.bincount(self._y, minlength=len(self._plan.weights)) if self._plan.weights else ()
         head = [
             [rows],
-            [rows < ROWS_A_COEFFICIENT * size for size in parameters],
+            [rows < self._plan.rows_a_value * size for size in parameters],
             classes,
             cells[self._layout.others],
         ]
@@ -174,6 +181,11 @@ class AdditiveJob:
     def count_sums(self) -> int:
         """The number of sums of counts, after which Newton sums come."""
         return self._layout.sums
+
+    @property
+    def purposes(self) -> tuple[tuple[str, int], ...]:
+        """What its sums are for, each in a word, and how many."""
+        return (("cells", self.count_sums), ("curves", MOST_NEWTON_SUMS))
 
     def all_rows(self, base: Floats) -> int:
         """Returns the rows of all members, from a base after all counts."""

@@ -10,7 +10,8 @@ most: to none where it has no value, and in the second histogram where its piece
 of the first are public, those of the second are computed from the released sum of the first alone; so they
 are the same for both neighbours, given that sum. Persons add the mean of their rows' vectors, whose norm is
 not larger. QED. Two Gaussian releases with the multiplier z, the second adaptive, cost as much as one with
-z / sqrt(2) (Dong, Roth & Su 2022, Corollary 3.3). `mechanisms.noised_counts` shares the noise and rounds it.
+z / sqrt(2) (Dong, Roth & Su 2022, Corollary 3.3). `mechanisms.noised_counts` shares the noise and rounds it,
+and `mechanisms.updates.distributed` sizes it.
 
 Unit of privacy: one record, or one person; neighbours: add or remove it; norm: L2.
 """
@@ -24,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.ledger import Event, releases_noise_multiplier, rounded_up
+from mechanisms.accounting.ledger import Event
+from mechanisms.gradients.shared_noise import in_ring
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noise.randomness import Words as RandomWords
 from mechanisms.noised_counts import CountGrid, CountNoise
@@ -35,18 +37,8 @@ from node.storage.vector_files import Floats
 from protocol.wire.ids import Key
 
 EVEN, HALVINGS, AGAIN = 64, 11, 64
-RELEASES = 2
-MOST_CELLS = 16
-SHARE = 0.1
-"""The part of the task's epsilon and delta that cells cost."""
 _SURE = 3.0  # standard deviations of the noise
 _FIRST = EVEN + HALVINGS
-
-
-def cell_noise(epsilon: float, delta: float, honest: int) -> CountNoise:
-    """Returns the noise of both histograms, for `SHARE` of a budget, if so many others are honest."""
-    least = releases_noise_multiplier(SHARE * epsilon, SHARE * delta, RELEASES)
-    return CountNoise(rounded_up(least), RELEASES, honest)
 
 
 @dataclass(frozen=True)
@@ -66,11 +58,16 @@ class PrivateCells:
         rows: NumberValues,
         noise: CountNoise,
         members: int,
+        most: int,
         words: RandomWords | None = None,
     ) -> None:
-        """`members`: of the largest sum; `words`: secret; None: the system's. Raises ValueError."""
+        """`members`: of the largest sum; `most`: cells for the values of a column; `words`: secret.
+
+        Raises ValueError if the noise drowns all counts.
+        """
         self._ranges, self._rows, self._words = ranges, rows, words or SystemWords()
-        self._grid = CountGrid(noise, math.sqrt(len(ranges)), members)
+        self._most = most
+        self.grid = CountGrid(noise, math.sqrt(len(ranges)), members)
         self._sizes = [len(ranges) * _FIRST, len(ranges) * AGAIN]
 
     @property
@@ -84,7 +81,7 @@ class PrivateCells:
 
     def cost(self, generation: int) -> tuple[Event, ...]:
         """Returns the cost of an offer of a histogram."""
-        return (self._grid.noise.event,)
+        return (self.grid.noise.event,)
 
     def initial(self) -> Floats:
         """Returns base 0."""
@@ -96,6 +93,11 @@ class PrivateCells:
 
     def contribution(self, base: Floats, generation: int) -> Contributed:
         """Returns this member's words of a histogram, with its share of the noise."""
+        units = self.grid.add_noise(self.counted(base, generation), self._words)
+        return Contributed(in_ring(units))
+
+    def counted(self, base: Floats, generation: int) -> NDArray[np.float64]:
+        """Returns this member's histogram (words(generation),), in rows, without noise."""
         size = self.words(generation)
         width = size // len(self._ranges)
         places, amounts = (np.zeros(self._rows.values.shape, np.int64) for _ in range(2))
@@ -105,10 +107,8 @@ class PrivateCells:
             amounts[:, column] = (found >= 0) & ~np.isnan(values)
             places[:, column] = np.maximum(found, 0) + column * width
         if self._rows.persons is None:
-            counts = np.bincount(places[amounts > 0], minlength=size).astype(np.float64)
-        else:
-            counts = self._grid.count_persons(places, amounts.astype(np.float64), self._rows.persons, size)
-        return Contributed(self._grid.add_noise(counts, self._words).astype(np.int64).astype(np.uint32))
+            return np.bincount(places[amounts > 0], minlength=size).astype(np.float64)
+        return self.grid.count_persons(places, amounts.astype(np.float64), self._rows.persons, size)
 
     def following(self, base: Floats, generation: int, summed: Words, members: tuple[Key, ...]) -> Floats:
         """Returns the base with a histogram of `members`."""
@@ -122,22 +122,25 @@ class PrivateCells:
         """Returns the edges of each column's cells, from both histograms."""
         counts, least = self._histogram(base, 1)
         grids = [cut.grid(rows) for cut, rows in zip(self._cuts(base, 1), counts, strict=True)]
-        return tuple(tuple(edges_of(grid, MOST_CELLS, least)[0].tolist()) for grid in grids)
+        return tuple(tuple(edges_of(grid, self._most, least)[0].tolist()) for grid in grids)
 
     def _cuts(self, base: Floats, generation: int) -> list[Cut]:
         first = [_first_cut(low, high) for low, high in self._ranges]
         if generation == 0:
             return first
         counts, least = self._histogram(base, 0)
-        return [cut.grid(rows).cut(MOST_CELLS, AGAIN, least) for cut, rows in zip(first, counts, strict=True)]
+        return [cut.grid(rows).cut(self._most, AGAIN, least) for cut, rows in zip(first, counts, strict=True)]
 
     def _histogram(self, base: Floats, number: int) -> tuple[Counts, int]:
         """Returns the rows (m, pieces) of a histogram, and how many are more than its noise."""
         start = number * (1 + 2 * self._sizes[0])
         words = limbs.counts_of(base[start + 1 : start + 1 + 2 * self._sizes[number]]).astype(np.uint32)
-        rows = np.rint(words.view(np.int32) * self._grid.unit).astype(np.int64)
-        least = math.ceil(_SURE * self._grid.sum_std(int(base[start])))
-        return np.maximum(rows, 0).reshape(len(self._ranges), -1), least
+        rows = np.rint(words.view(np.int32) * self.grid.unit).astype(np.int64)
+        return np.maximum(rows, 0).reshape(len(self._ranges), -1), self.least_rows(int(base[start]))
+
+    def least_rows(self, members: int) -> int:
+        """Returns how many rows a cell has at least; a piece that is cut again has more."""
+        return math.ceil(_SURE * self.grid.sum_std(members))
 
 
 def _first_cut(low: float, high: float) -> Cut:

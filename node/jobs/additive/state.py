@@ -10,7 +10,16 @@ from functools import cached_property
 import numpy as np
 
 from node.jobs import limbs
-from node.jobs.additive.cells import LEVELS, PIECES, SUMS, Counts, Grid, Singles, edges_of, grid_of
+from node.jobs.additive.cells import (
+    PIECES,
+    ROWS_A_COEFFICIENT,
+    SUMS,
+    Counts,
+    Grid,
+    Singles,
+    edges_of,
+    grid_of,
+)
 from node.jobs.additive.newton import CodedRows
 from node.jobs.additive.smoothing import Design, Fit, NewtonSums
 from node.jobs.exact_arithmetic import Doubles, log, symmetric, total
@@ -18,6 +27,7 @@ from node.jobs.job import Words
 from node.models.additive import Cells
 from node.storage.vector_files import Floats
 from node.system.errors import UserError
+from node.task.table_models import LEVELS
 
 UNIT = 2.0**-30
 """The unit of the slope and the deviance."""
@@ -30,6 +40,8 @@ class Plan:
 
     `columns` and `cells` are those of `Additive`. `ranges`: of each column of numbers, as rows encode them.
     `weights`: of each class; () for numbers. `least_rows`: how many rows of all members a cell has at least.
+    `rows_a_value`: how many rows a member has at least for each value that sums of pairs of cells are about;
+    0: there are no such sums.
     """
 
     columns: tuple[tuple[str, int], ...]
@@ -37,6 +49,7 @@ class Plan:
     ranges: tuple[tuple[float, float], ...]
     weights: tuple[float, ...]
     least_rows: int = 5
+    rows_a_value: int = ROWS_A_COEFFICIENT
 
     @property
     def outputs(self) -> int:
@@ -46,7 +59,7 @@ class Plan:
     @cached_property
     def levels(self) -> tuple[int, ...]:
         """How many cells a column of numbers may have, the finest first."""
-        return tuple(level for level in LEVELS if level <= self.cells) or (self.cells,)
+        return self.cells, *(level for level in LEVELS if level < self.cells)
 
     def curvature_unit(self, rows: int) -> float:
         """Returns the unit of X'WX: a power of two."""

@@ -24,7 +24,7 @@ from node.models.additive import CellColumn
 Whole = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-RATE, PENALTY, LEAST_CURVATURE = 0.1, 1.0, 1.0
+PENALTY, LEAST_CURVATURE = 1.0, 1.0
 _CATEGORY_PENALTY = 10.0
 
 
@@ -53,8 +53,8 @@ class Splits:
     own: Doubles
 
 
-def splits(sums: Sums, columns: Sequence[CellColumn], unit: float) -> Splits:
-    """Returns the best split of each node."""
+def splits(sums: Sums, columns: Sequence[CellColumn], unit: float, rate: float) -> Splits:
+    """Returns the best split of each node; `rate`: which part of its step a leaf takes."""
     nodes = len(sums.slopes)
     widest = max(column.size for column in columns)
     best, chosen = np.zeros(nodes), np.full(nodes, -1)
@@ -72,12 +72,12 @@ def splits(sums: Sums, columns: Sequence[CellColumn], unit: float) -> Splits:
         mask = left[here, : column.size]
         first = (of.slopes[here] * mask).sum(1), (of.curvatures[here] * mask).sum(1)
         second = slope[here] - first[0], curvature[here] - first[1]
-        values[here] = np.stack([_leaf(*first, unit), _leaf(*second, unit)], 1)
-    return Splits(chosen, left, values, _leaf(slope, curvature, unit))
+        values[here] = rate * np.stack([_leaf(*first, unit), _leaf(*second, unit)], 1)
+    return Splits(chosen, left, values, rate * _leaf(slope, curvature, unit))
 
 
 def _leaf(slope: Whole, curvature: Whole, unit: float) -> Doubles:
-    return -RATE * (slope * unit) / (curvature * unit + PENALTY)
+    return -(slope * unit) / (curvature * unit + PENALTY)
 
 
 def _candidates(sums: Sums, column: CellColumn, unit: float) -> list[tuple[Doubles, Mask]]:

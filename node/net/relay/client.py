@@ -27,7 +27,7 @@ from aiohttp import (
     WSServerHandshakeError,
 )
 
-from node.net.stream_connector import StreamConnector
+from node.net.outgoing.stream_connector import StreamConnector
 from node.system.addresses import split_endpoint
 from node.system.errors import UserError, reason
 from node.system.streams import Streams

@@ -8,21 +8,19 @@ from typing import Generic, TypeVar
 
 from torch import nn
 
-from mechanisms.mechanism import Mechanism, Unprotected
+from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noised_counts import CountGrid
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
-from node.jobs.additive.job import MOST_SUMS
-from node.jobs.additive.trainer import AdditiveTrainer
+from node.jobs.additive.private_steps import step_trainer
 from node.jobs.beside import Beside, SwarmMetric
+from node.jobs.exact_model import ExactTrainer
 from node.jobs.job import Job
-from node.jobs.steps import StepTrainer
-from node.models.additive import Additive
 from node.runtime.contributions.contribution import Contribution
 from node.runtime.contributions.jobs import JobSums
 from node.runtime.contributions.loss_gate import check_loss_gate
-from node.runtime.contributions.metric_notes import swarm_metric_words
+from node.runtime.contributions.metric_notes import cell_words, swarm_metric_words
 from node.runtime.contributions.metric_of_all import (
     Counted,
     DigitWords,
@@ -37,6 +35,7 @@ from node.storage.state import State
 from node.system.errors import ConfigError
 from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import MOST_CONFUSED, Task
+from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
 from node.training.trainer import Learner, Shapes, Trainer, make_trainer, shapes
@@ -84,6 +83,10 @@ class Learning(Generic[L_co]):
     """The start-up lines about it."""
     sums: int | None = None
     """The most sums of a job that says so itself; None: the task does."""
+    round_sums: int = 1
+    """How many of them are a round, as people count them."""
+    purposes: tuple[tuple[str, int], ...] = ()
+    """What the sums of a job are for, each in a word with their number; (): all are alike."""
     job: Job | None = None
     """What the sums are for, if each is for one base, in whole numbers; None: they are of updates."""
 
@@ -100,8 +103,8 @@ def make_learning(
     entropy = system.entropy
     if isinstance(mechanism, DistributedDP):
         return _steps(task, model, dataset, seed, mechanism, entropy)
-    if isinstance(model, Additive) and isinstance(mechanism, Unprotected):
-        return _curves(task, model, dataset, seed, mechanism)
+    if is_exact(task):
+        return _exact(task, model, dataset, seed, mechanism)
     bound = offer_bound(task, mechanism)
     trainer = make_trainer(task, model, dataset, seed, mechanism.gradient, system)
     weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
@@ -180,6 +183,7 @@ def make_swarm_metric(
         trainer.outputs_by_row,
         dataset.validates,
         Noise(grid, SystemWords(entropy), None if of is None else of.test.numpy()),
+        task.cell_sums,
     )
 
 
@@ -195,7 +199,7 @@ def _steps(
     shared, plan = mechanism.shared, task.step_plan
     if plan is None:
         raise ValueError("a task with shared noise has a plan of its steps")
-    trainer = StepTrainer(task, plan, model, dataset, seed, shared, SystemWords(entropy))
+    trainer = step_trainer(task, plan, model, dataset, seed, mechanism, SystemWords(entropy))
     metric = make_swarm_metric(task, trainer, dataset, mechanism, None, entropy)
     job = Beside(trainer, metric)
     silent = replace(job, is_silent=True)
@@ -204,44 +208,47 @@ def _steps(
         mechanism=mechanism,
         spends_for=task.task.name,
         contribution=lambda state: JobSums(state, job, mechanism, silent, job.figure),
-        offered=shared.size + metric.slots,
+        offered=max(trainer.words(generation) for generation in range(task.cell_sums + 1)) + metric.slots,
         bound=None,
+        purposes=(("cells", task.cell_sums), ("steps", plan.steps)) if task.cell_sums else (),
         job=job,
         computed={
             "noise_multiplier": shared.gradient.noise_multiplier,
             "unit": shared.unit,
+            **(
+                {} if mechanism.cells is None else {"cell_noise_multiplier": mechanism.cells.noise_multiplier}
+            ),
             **_computed(mechanism),
         },
         words={
             "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
             f"{plan.expected_batch:.6g} {task.unit}s of all members",
+            **cell_words(mechanism),
             **swarm_metric_words(task, mechanism),
         },
     )
 
 
-def _curves(
-    task: Task, model: Additive, dataset: Dataset, seed: int, mechanism: Mechanism
+def _exact(
+    task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: Mechanism
 ) -> Learning[Trainer]:
     if task.aggregation.swarm_metric != "none":
         raise ConfigError(
-            f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} is refused with an additive model "
-            "without privacy: its sums have no counts of test rows; allowed: 'none'"
+            f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} is refused with model.class = "
+            f"{task.model.cls!r} without privacy: its sums have no counts of test rows; allowed: 'none'"
         )
-    trainer = AdditiveTrainer(task, model, dataset, seed)
-    job = trainer.job
+    trainer = ExactTrainer(task, model, dataset, seed)
+    job, most = trainer.job, trainer.most_sums
     return Learning(
         trainer=trainer,
         mechanism=mechanism,
         spends_for=task.task.name,
         contribution=lambda state: JobSums(state, job, mechanism),
-        offered=max(job.words(generation) for generation in range(MOST_SUMS)),
+        offered=max(job.words(generation) for generation in range(most)),
         bound=None,
-        sums=MOST_SUMS,
+        sums=most,
+        round_sums=trainer.round_sums,
+        purposes=trainer.purposes,
         job=job,
-        words={
-            "sums": f"at most {MOST_SUMS}, of the same members",
-            "opened": "each member's computer sees exact totals of every pair of columns; all the others "
-            "together can compute yours",
-        },
+        words={"sums": f"at most {most}. Members are {SAME_MEMBERS}", "opened": opened(task)},
     )

@@ -1,9 +1,10 @@
-"""The start-up line about a metric of all members' rows: what is counted, who learns it, what it costs."""
+"""The start-up lines about counts of rows beside training: what is counted, who learns it, what it costs."""
 
 from __future__ import annotations
 
 from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.mechanism import Mechanism
+from mechanisms.updates.distributed import DistributedDP
 from node.runtime.privacy.budget import noise_of_counts
 from node.system.errors import counted
 from node.task.sections import Task
@@ -40,3 +41,19 @@ def cost_of_counts(mechanism: Mechanism) -> str:
         f"noise covers them ({noise.noise_multiplier:.3g} times what one moves them), within the same "
         f"budget: {counted(noise.releases, 'such offer')} would by themselves cost epsilon {alone:.2g}"
     )
+
+
+def cell_words(mechanism: DistributedDP) -> dict[str, str]:
+    """Returns the line about sums that find cells; empty if there are none."""
+    noise, guarantee = mechanism.cells, mechanism.guarantee
+    if noise is None:
+        return {}
+    both, all_planned = (
+        privacy_spent(Ledger.of(mechanism.planned_cells[:many]), guarantee.delta).epsilon
+        for many in (noise.releases // 2, noise.releases)
+    )
+    return {
+        "cells": f"the first {noise.releases // 2} sums count rows by ranges of each column of numbers, with "
+        f"noise, for cells of equal rows; they would by themselves cost epsilon {both:.2g} of "
+        f"{guarantee.stated:g} ({all_planned:.2g} with as many in reserve); the steps have the rest"
+    }

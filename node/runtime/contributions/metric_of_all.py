@@ -226,9 +226,11 @@ class Counted:
         outputs: Outputs,
         shows_own: bool = True,
         noise: Noise | None = None,
+        first: int = 0,
     ) -> None:
         """`outputs`: with noise, of one row at a time. `noise`: where the tally is noised.
 
+        `first`: the generation of the first base that is counted for.
         `shows_own`: whether this node's rows are enough for a figure of their own.
         """
         self._tally = tally
@@ -238,6 +240,7 @@ class Counted:
         self._outputs = outputs
         self._shows_own = shows_own
         self._noise = noise
+        self._first = first
         self._own: tuple[int, Sums] | None = None  # the generation of the last base, and its exact counts
         self.slots = carrier.slots
 
@@ -248,7 +251,7 @@ class Counted:
 
     def is_due(self, generation: int) -> bool:
         """Whether members count for a base of this generation."""
-        return (generation + 1) % self._every == 0
+        return generation >= self._first and (generation + 1) % self._every == 0
 
     def empty(self) -> Vector:
         """Returns words without counts."""

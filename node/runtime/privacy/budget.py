@@ -28,6 +28,7 @@ from mechanisms.accounting.ledger import (
     privacy_spent,
 )
 from mechanisms.accounting.terms import (
+    CELLS,
     at_honest,
     has_no_bound,
     has_unknown,
@@ -42,7 +43,7 @@ from mechanisms.units import noun_of
 from node.storage.records import Receipt
 from node.system.errors import ConfigError, reason, shown
 from node.task.import_path import import_object
-from node.task.sections import Task
+from node.task.sections import CELL_SHARE, Task
 from protocol.wire.limits import MAX_MEMBERS
 
 if TYPE_CHECKING:  # loads torch, which a tracker does not need
@@ -86,6 +87,7 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
         shared=_shared_setting(task),
         counts=_count_plan(task),
         rows_per_person=task.rows_per_person,
+        cells=CountPlan(CELL_SHARE, task.cell_sums) if task.cell_sums else None,
     )
     try:
         mechanism = make(setting)
@@ -115,7 +117,7 @@ def _shared_setting(task: Task) -> SharedSetting | None:
         honest=plan.honest,
         sampling_probability=plan.sampling_probability,
         expected_batch=plan.expected_batch,
-        steps=plan.steps,
+        steps=plan.steps - task.cell_sums,
         members=MAX_MEMBERS,
     )
 
@@ -212,10 +214,23 @@ def affordable(mechanism: Mechanism, ledger: Ledger) -> Counter[Event]:
             return Counter()
         too_many = (many for many in count(1) if not _fits(mechanism, ledger, events * many))
         return Counter(events * (next(too_many) - 1))
+    cells = affordable_cells(mechanism, ledger)
+    ledger = ledger.adding(cells)
     counts = affordable_counts(mechanism, ledger)
     (step,) = mechanism.shared.events
     steps = affordable_steps(mechanism, ledger, counts)
-    return Counter({step: steps} | dict.fromkeys(_events_of_counts(mechanism.counts, 1), counts))
+    return Counter({step: steps} | dict.fromkeys(_events_of_counts(mechanism.counts, 1), counts)) + Counter(
+        cells
+    )
+
+
+def affordable_cells(mechanism: DistributedDP, ledger: Ledger) -> tuple[Event, ...]:
+    """Returns how many more histograms before the first step the plan and the budget allow, one by one."""
+    planned = mechanism.planned_cells[cells_charged(mechanism, ledger) :]
+    return next(
+        (planned[:many] for many in range(len(planned), 0, -1) if _fits(mechanism, ledger, planned[:many])),
+        (),
+    )
 
 
 def affordable_counts(mechanism: DistributedDP, ledger: Ledger) -> int:
@@ -311,7 +326,8 @@ def planned_ledger(mechanism: DistributedDP) -> Ledger:
     """Returns the ledger of a whole run with shared noise: all steps that are planned for, and all counts."""
     noise = mechanism.counts
     steps = replace(mechanism.shared.events[0], steps=mechanism.shared.steps)
-    return Ledger.of((steps, *_events_of_counts(noise, noise.releases if noise else 0)))
+    counts = _events_of_counts(noise, noise.releases if noise else 0)
+    return Ledger.of((steps, *mechanism.planned_cells, *counts))
 
 
 def trust_text(by_honest: Mapping[int, float], unit: Unit) -> str:
@@ -438,6 +454,7 @@ def facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object] | None:
             if noise_of_counts(mechanism) is None
             else {"counts_charged": counts_charged(mechanism, ledger)}
         ),
+        **({"cells_charged": found} if (found := cells_charged(mechanism, ledger)) else {}),
         **_honest_facts(mechanism, ledger),
         **({"no_bound": UNBOUND} if has_no_bound(ledger) else {}),
         **({"apart": apart} if apart else {}),
@@ -470,7 +487,21 @@ def steps_charged(mechanism: Mechanism, ledger: Ledger) -> int:
 
 def counts_charged(mechanism: Mechanism, ledger: Ledger) -> int:
     """Returns how many offers with counts count for the guarantee: only their releases are not sampled."""
-    return sum(times for event, times in _events(mechanism, ledger) if isinstance(event, Gaussian))
+    return _released(mechanism, ledger) - cells_charged(mechanism, ledger)
+
+
+def cells_charged(mechanism: Mechanism, ledger: Ledger) -> int:
+    """Returns how many offers of histograms before the first step count for the guarantee."""
+    return _released(mechanism, ledger, CELLS)
+
+
+def _released(mechanism: Mechanism, ledger: Ledger, name: str | None = None) -> int:
+    """Returns how many releases without samples count for the guarantee; `name`: those booked under it."""
+    return sum(
+        times
+        for event, times in _events(mechanism, ledger)
+        if isinstance(event, Gaussian) and (name is None or (event.terms and event.terms.mechanism == name))
+    )
 
 
 def _events(mechanism: Mechanism, ledger: Ledger) -> Sequence[tuple[Event, int]]:

@@ -38,8 +38,6 @@ from protocol.actions import Completed, Failed, Reason
 
 T = TypeVar("T")
 
-SUBTRACTS = "who then has both totals can subtract them, and read what the rows of the missing add up to"
-"""What it costs to begin an exact job anew with fewer members."""
 _COUNTED_ON = frozenset({"shares", "sums", "closing"})
 """Phases in which others count on this node."""
 
@@ -144,7 +142,7 @@ def exit_status(
         case End.UNFINISHED:
             who = f": {absent} did not come" if absent else ""
             gone = f"the job stopped unfinished: all its sums have the members of the first one{who}"
-            raise Alone(end, gone, kept, f"{again}, or begin anew without whoever is gone: {SUBTRACTS}")
+            raise Alone(end, gone, kept, f"{again}, or with --again to begin another job with the rest")
         case End.MISSED:
             nobody = (
                 "the others have ended their run, and nobody is left who can give this node their last model"

@@ -208,6 +208,18 @@ class Record:
         kept=True,
     )
 
+    purpose: str | None = told(
+        "In a job whose sums all have the same members, what the round's last sum was for: `cells`, `curves` "
+        "or `trees`; null in other runs.",
+        None,
+        log=Logged(26, always=False),
+    )
+    sum_number: int | None = told(
+        "In such a job, the number of that sum, from 1; null in other runs.",
+        None,
+        log=Logged(27, always=False),
+    )
+
     @property
     def headline(self) -> Headline:
         """The headline as a value."""
@@ -320,6 +332,11 @@ class Summary:
         "How good the same model is, trained on this node's rows without the others: `metric`, `value`, and "
         "how much of the run's training it had (`trained`); null with privacy, and if there is none.",
         None,
+    )
+    gone: tuple[str, ...] = told(
+        "Who was not there when a job without noise stopped unfinished, whose sums all have the members of "
+        "the first one; empty if it did not.",
+        (),
     )
 
     @property

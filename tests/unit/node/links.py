@@ -10,14 +10,14 @@ from itertools import repeat
 import aiohttp
 from aiohttp import WSMsgType, web
 
-from node.net.doors import BOUNDS
+from node.net.incoming.doors import BOUNDS
+from node.net.incoming.server import Server
+from node.net.incoming.visits import Visits
 from node.net.intake import Intake
-from node.net.link import LIMITS
-from node.net.server import Server
+from node.net.outgoing.link import LIMITS
 from node.net.tls import make_tls
 from node.net.transport import Callbacks, Transport
 from node.net.versions import SUBPROTOCOL, Mixed
-from node.net.visits import Visits
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec, handshake
 from protocol.wire import masked_messages as masked

@@ -40,7 +40,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     (folder / "ward.csv").write_text(ward(100))
     made = ("--data", str(folder / "ward.csv"), "--out", str(folder / "task.toml"), "--privacy", "none")
-    assert init.main(made) == 0
+    assert init.main([*made, "--model", "linear"]) == 0
     task = ("--task", str(folder / "task.toml"), "--data", str(folder / "ward.csv"), "--rounds", "1")
     with pytest.raises(Alone):
         run(parse_arguments([*task, *ALONE, "--out", str(folder / "run")]))

@@ -14,7 +14,7 @@ from node.app.run import prepare, run
 from node.cli.error_handling import guarded
 from node.cli.logs import NO_LOG, complain
 from node.key import __main__ as key
-from node.net.listening import listen
+from node.net.incoming.listening import listen
 from node.options import parse_arguments
 from node.runtime.record.ending import Alone
 from node.storage.database import Database, create_database

@@ -1,9 +1,12 @@
 """Models made wider by declared classes, and narrower without columns; what cannot be changed is refused."""
 
+from dataclasses import replace
+
 import pytest
 
-from node.agree.width import check_narrowing, with_classes
+from node.agree.width import check_narrowing, fitted, with_classes
 from node.task.load import read_task
+from node.task.sections import ADDITIVE
 from tests.own_data import TABLE, task, told
 
 LINEAR = {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}}
@@ -36,6 +39,15 @@ def test_declared_classes_come_last_and_the_model_gets_their_outputs(model, tabl
     assert found.data.schema.target.values == (*table["target"]["values"], "moved", "lost")
 
 
+def test_an_additive_model_follows_the_schema():
+    own = declared("moved", model={"class": ADDITIVE, "args": {"cells": 8}})
+    found = with_classes(own)
+    assert own.train.loss == "bce"
+    assert (found.train.loss, found.model.args["outputs"], found.model.args["cells"]) == ("auto", 3, 8)
+    narrow = replace(found.data.schema, columns=found.data.schema.columns[1:])
+    assert fitted(found, found.data.schema, narrow)["columns"] == found.model.args["columns"][1:]
+
+
 PLAIN = {"table": {**TABLE, "target": NUMBER}, "model": {**LINEAR, "args": {"inputs": 7, "outputs": 1}}}
 PRIOR = {"train": {"loss": "balanced-softmax", "loss_args": {"prior": [0.5, 0.5]}}}
 
@@ -60,8 +72,8 @@ def test_columns_can_be_left_out_of_models_whose_width_is_known():
     check_narrowing(made(model=OWN))
     assert told(check_narrowing, made(model=OWN, **leaving)) == (
         "agreement.leave_out_missing = true is refused: the width of model.class = 'torch.nn:Linear' is not "
-        "known; allowed: node.models:Linear, node.models:MLP with 7 inputs; else run node.init again with "
-        "--leave-out"
+        "known; allowed: node.models:Additive, or node.models:Linear, node.models:MLP with 7 inputs; else "
+        "run node.init again with --leave-out"
     )
     assert told(check_narrowing, made(ARRAY, CONV, **leaving)) == (
         "agreement.leave_out_missing = true is refused: the task's data have no columns; leave it out"

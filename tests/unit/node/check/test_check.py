@@ -11,7 +11,7 @@ from node.app.run import prepare
 from node.app.start_checks import check_start
 from node.check import __main__ as check
 from node.check.checks import rounds_within
-from node.net.listening import listen
+from node.net.incoming.listening import listen
 from node.net.tls import make_tls
 from node.options import parse_arguments
 from node.runtime.known_tracker import KnownTracker
@@ -108,6 +108,17 @@ def test_everything_is_fine(task, run):
     assert found["key"][1].startswith(
         "key: out/node.key is made at the first start; python -m node.key out/node.key"
     )
+
+
+def test_what_exact_sums_open_is_told(task, finds):
+    found = finds(
+        "opened",
+        0,
+        "warning",
+        "each member's computer sees exact totals of every pair of columns, and",
+        task(model={"class": "node.models:Additive"}),
+    )
+    assert found["task"][1] == "task: ward, exact sums of the same members"
 
 
 def test_a_lost_column_is_a_problem_though_too_few_rows_are_held_back_as_well(task, tmp_path, finds):

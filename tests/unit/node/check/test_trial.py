@@ -46,6 +46,21 @@ def test_steps_that_are_too_long(learning):
     assert "to inf: it diverges" in said
 
 
+def test_sums_over_the_own_rows_stand_for_those_of_all(learning, tmp_path):
+    additive = {"class": "node.models:Additive"}
+    level, said = learning(model=additive)
+    assert level == "ok"
+    assert " sums over 257 of your rows alone: the loss went from 0.69" in said
+    assert "on rows held back: accuracy " in said
+    cells = (f"{row},{row // 2 % 2},{'ill' if row % 2 else 'well'}" for row in range(300))
+    (tmp_path / "ward.csv").write_text("\n".join(["number,smoker,outcome", *cells]))
+    level, said = learning({**SCHEMA, "columns": [{"name": "smoker", "kind": "boolean"}]}, additive)
+    assert level == "warning", said
+    assert said.endswith(
+        ", no better than always the same answer: these columns tell nothing of the target here"
+    )
+
+
 def test_a_task_that_learns_and_steps_that_are_too_short(learning):
     level, said = learning()
     assert level == "ok"

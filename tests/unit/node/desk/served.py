@@ -13,7 +13,7 @@ from aiohttp import web
 
 from node.desk.folder import Folder
 from node.desk.serve import Desk, desk_app
-from node.net.listening import BACKLOG, endpoint_of, listen
+from node.net.incoming.listening import BACKLOG, endpoint_of, listen
 from node.observe.access import Access
 from tests.patience import ENOUGH_S
 

@@ -85,6 +85,14 @@ def test_the_model_follows_another_number_of_values():
     assert followed.model.args == {"sizes": [width, 32, 2]}
 
 
+def test_a_model_without_arguments_follows_by_itself():
+    additive = TASK.replace(":Linear", ":Additive")
+    for line_ in ("args = { inputs = 4, outputs = 2 }    # 12 parameters\n", "rounds = 3\n"):
+        additive = additive.replace(line_, "")
+    task = read_task(tomllib.loads(change(additive, '"icd"', values="A41\nI21\nJ18")))
+    assert task.model.args["columns"] == [["number", 1], ["category", 4]]
+
+
 def test_another_model_does_not_follow():
     own = TASK.replace("node.models:Linear", "mine:Own")
     with pytest.raises(ConfigError, match="which the model mine:Own does not follow"):

@@ -39,6 +39,14 @@ def test_what_is_learned_and_from_what():
     assert own["Model"] == "mine:Net"
 
 
+def test_what_exact_sums_open_stands_in_place_of_rounds():
+    told = sentences('[task]\nname = "ward"\n[model]\nclass = "node.models:Additive"\n' + TABLE)
+    assert told["Opened"].startswith("each member's computer sees exact totals of every pair of columns, ")
+    assert told["Members"] == "the same in all sums; the run ends with a member that is gone for good"
+    assert "Rounds" not in told
+    assert told["Privacy"].startswith("none: sums hide each member's numbers")
+
+
 @pytest.mark.parametrize(
     ("privacy", "told"),
     [
@@ -69,3 +77,10 @@ def test_what_is_no_task_is_one_line(tmp_path):
             task_text(tmp_path / name)
     with pytest.raises(ConfigError, match="cannot be read"):
         task_text(tmp_path / "gone.toml")
+
+
+def test_a_task_for_statistics_alone_says_so():
+    told = sentences('task = { name = "w" }\n[statistics]\n')
+    assert list(told) == ["Learns", "Privacy"]
+    assert told["Learns"].startswith("nothing: table one")
+    assert "sees exact totals" in told["Privacy"]

@@ -12,8 +12,8 @@ from node.doctor.by_relay import examine_folder
 from node.doctor.finding import Finding
 from node.doctor.table import advice, table
 from node.invitation.key import key_file
+from node.net.incoming.routes import answers
 from node.net.relay.streams import RelayedStreams
-from node.net.routes import answers
 from node.net.tls import make_tls
 from node.net.transport import Callbacks, Transport
 from node.observe.health import health

@@ -17,7 +17,7 @@ from node.doctor.finding import Examined, Finding
 from node.doctor.reach import look_up, reach
 from node.doctor.requests import LARGEST_PART, Answer
 from node.doctor.table import advice, as_json, table
-from node.net.routes import answers
+from node.net.incoming.routes import answers
 from node.net.versions import HEADER
 from node.observe.health import health
 from node.observe.page import PARTS

@@ -10,17 +10,20 @@ import pytest
 from node.data.dataset import load_dataset
 from node.data.sides import Split
 from node.init.__main__ import main, parse_init
-from node.init.proposal import propose_model, propose_privacy, propose_shared, propose_training
+from node.init.proposal import Model, propose_model, propose_privacy, propose_shared, propose_training
 from node.init.rate_search import candidates, searched_rate
 from node.runtime.contributions.learning import make_tally
 from node.system.errors import ConfigError
 from node.task.load import load_task
 from node.task.plain_defaults import plain_defaults
 from node.task.step_defaults import step_defaults
+from node.task.table_models import SAME_MEMBERS
 from node.training.build import build_model
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
 from tests.unit.node.cases import cases
+
+OPENED = "each member's computer sees exact totals of every pair of columns, and"
 
 
 @pytest.fixture
@@ -122,6 +125,59 @@ def test_what_is_asked_for_stands_in_the_file(data, made, argv, key, value):
     loaded(data)
 
 
+@cases("""
+    argv => model
+    --privacy none => Additive
+    --privacy none --target age => Additive
+    --privacy none --agree => Additive
+    --privacy none --come-and-go yes => Linear
+    --privacy none --model network => MLP
+    --privacy none --target age --target-kind count => Linear
+    --privacy dp-sgd => Linear
+    --peers 3 => Linear
+    --peers 10 => Additive
+    --peers 10 --come-and-go yes => Additive
+    --peers 3 --model additive => Additive
+""")
+def test_a_table_gets_an_additive_model_where_sums_of_all_can_make_it(data, made, argv, model):
+    """With noise, of enough rows; without it, of the same members, whose totals are told to be open."""
+    table, text, lines = made(*argv.split())
+    assert table["model"]["class"] == f"node.models:{model}"
+    is_exact = model == "Additive" and "none" in argv
+    assert (set(table["train"]) == {"metrics"}) == is_exact
+    assert ("args" in table["model"]) == (model != "Additive")
+    for where in (text.replace("\n# ", " "), "\n".join(lines)):
+        assert (OPENED in where and SAME_MEMBERS in where) == is_exact
+    loaded(data)
+
+
+@cases("""
+    argv => line
+    --privacy dp-sgd => --model additive is refused with --privacy dp-sgd, where each member trains alone;
+        allowed: --peers from 3 on, which share the noise, or --privacy none
+    --privacy none --come-and-go yes => --model additive is refused with --come-and-go yes: without privacy
+        its sums are of the same members to the end; allowed: --come-and-go no, --model network, or --privacy
+        distributed-dp-sgd
+    --privacy none --search => --model additive is refused beside --search: it has no learning rate; leave
+        that out
+    --privacy none --rounds 3 => --rounds 3 has no effect with node.models:Additive without privacy, which
+        needs no rounds; leave it out, or give --model network
+    --privacy none --target age --target-kind count => --model additive is refused for a target that counts
+        something; allowed: --target-kind number, or --model network
+    --privacy none --data few.csv => --model additive is refused: it needs 48 rows to learn from here, three
+        for each value of its columns, and has about 22; leave columns out (--leave-out), or give
+        --model linear
+    --data rows.npz --privacy none => --model additive is refused: the data are no table; leave it out
+    --model trees --peers 3 => --model trees is refused with --privacy distributed-dp-sgd: trees have no
+        noise; allowed: --model additive
+""")
+def test_where_a_model_of_sums_does_not_suit_one_line_says_why(data, capsys, argv, line):
+    (data.parent / "few.csv").write_text(ward(40))
+    np.savez(data.parent / "rows.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
+    status, lines, errors = run(capsys, "--data", str(data), "--model", "additive", *argv.split())
+    assert (status, lines, errors) == (2, [], [f"error: {line}"])
+
+
 def rare(rows, share):
     """Makes a CSV in which a share of the rows, the oldest, say yes."""
     ages = np.random.default_rng(1).integers(20, 80, rows)
@@ -131,7 +187,7 @@ def rare(rows, share):
 
 
 def test_training_without_privacy_is_adam_from_the_table(made):
-    train = made("--privacy", "none")[0]["train"]
+    train = made("--privacy", "none", "--model", "linear")[0]["train"]
     found = plain_defaults("node.models:Linear", 6, 240, 20)
     for name in ("optimizer", "learning_rate", "schedule", "batch_size", "epochs"):
         assert train[name] == getattr(found, name)
@@ -140,7 +196,7 @@ def test_training_without_privacy_is_adam_from_the_table(made):
 
 def test_a_rare_class_gets_a_balanced_loss_that_is_marked(data, made):
     data.write_text(rare(400, 0.08))
-    table, text, _ = made("--privacy", "none", "--peers", "3")
+    table, text, _ = made("--privacy", "none", "--peers", "3", "--model", "linear")
     assert table["train"]["loss"] == "balanced-softmax"
     assert table["train"]["loss_args"] == {"prior": [0.08, 0.92]}
     assert table["train"]["optimizer"] == "sgd", "of Adam a site without such rows steps as far as others"
@@ -195,10 +251,10 @@ def test_heavy_tails_get_a_robust_loss_unless_node_agree_is_to_choose(data, made
     y = [100.5 + row % 7 for row in range(300)]
     y[17] = 1e6
     data.write_text("x,y\n" + "".join(f"{row % 7},{value}\n" for row, value in enumerate(y)))
-    table, text, _ = made("--privacy", "none")
+    table, text, _ = made("--privacy", "none", "--model", "network")
     assert table["train"]["loss"] == "huber"
     assert "# - how far off the farthest targets are" in text
-    assert made("--privacy", "none", "--agree")[0]["train"]["loss"] == "auto"
+    assert made("--privacy", "none", "--agree", "--model", "network")[0]["train"]["loss"] == "auto"
 
 
 @pytest.mark.parametrize(
@@ -233,7 +289,7 @@ def test_a_search_for_the_rate_is_marked_and_needs_no_privacy(data, made, capsys
 
 
 def test_a_search_leaves_a_rate_that_diverges_and_keeps_one_that_is_as_good(data, made):
-    made("--privacy", "none")
+    made("--privacy", "none", "--model", "linear")
     task, _ = loaded(data)
     dataset = load_dataset(task, data, None, Split.BEFORE)  # by label: which rate is better is no chance
     assert candidates(0.03) == (0.01, 0.03, 0.09)
@@ -251,7 +307,7 @@ def test_a_search_leaves_a_rate_that_diverges_and_keeps_one_that_is_as_good(data
 """)
 def test_without_privacy_the_file_has_a_metric_of_all(data, made, argv, kind):
     """It fits the targets, comes at least once in a run, and is absent with privacy."""
-    table, _, _ = made(*argv.split(), "--rounds", "3")
+    table, _, _ = made(*argv.split(), "--rounds", "3", "--model", "network")
     assert table.get("aggregation", {}).get("swarm_metric", "") == kind
     task, dataset = loaded(data)
     assert task.aggregation.swarm_metric_every == (3 if kind else 5)
@@ -376,6 +432,14 @@ def test_on_a_terminal_it_asks_for_what_is_missing(monkeypatch):
     ]
 
 
+@pytest.mark.parametrize(("answer", "may"), [("Yes", "yes"), ("", None)])
+def test_without_privacy_it_asks_whether_members_come_and_go(monkeypatch, answer, may):
+    monkeypatch.setattr(builtins, "input", lambda prompt: answer if prompt.startswith("may members") else "")
+    argv = ["--data", "a.csv", "--out", "no such file"]
+    assert parse_init([*argv, "--privacy", "none"], asking=True).come_and_go == may
+    assert parse_init(argv, asking=True).come_and_go is None, "with a budget they always may"
+
+
 def test_an_empty_answer_takes_the_last_column_and_no_answer_is_an_error(monkeypatch):
     monkeypatch.setattr(builtins, "input", lambda _: "")
     options = parse_init(["--data", "a.csv", "--out", "no such file"], asking=True)
@@ -434,7 +498,7 @@ def test_a_budget_that_suits_rows_and_rounds():
 
 @pytest.mark.parametrize(("peers", "honest", "least"), [(3, 1, 3), (5, 2, 3), (10, 4, 5)])
 def test_three_and_more_peers_share_their_noise(data, made, peers, honest, least):
-    table, text, lines = made("--peers", str(peers))
+    table, text, lines = made("--peers", str(peers), "--model", "linear")
     others = f"if {honest} or more of a peer's others are honest"
     assert any(line.startswith("model: ") and line.endswith(others) for line in lines)
     assert table["privacy"]["mechanism"] == "distributed-dp-sgd"
@@ -491,7 +555,8 @@ def test_peers_with_images_share_their_noise_on_features(tmp_path, capsys, monke
 
 def test_a_budget_that_suits_the_rows_of_all():
     def privacy(peers, rows, parameters=1000, epsilon=None):
-        return propose_shared(peers, rows, parameters, 20, epsilon, None)[1]
+        model = Model("node.models:MLP", {}, parameters, "")
+        return propose_shared(peers, rows, model, 20, epsilon)[1]
 
     assert privacy(3, 20_000).epsilon == 1.0
     assert privacy(3, 30, 5000).epsilon == 8.0

@@ -166,12 +166,30 @@ async def test_a_wrong_code_costs_a_try_and_both_hear_of_it(scene):
 
 async def test_a_code_is_used_once_and_the_second_hears_it(scene):
     owner = Says()
-    scene.join(0, B, owner)
+    first = scene.join(0, B, owner)
     await owner.waits.wait()
-    scene.relay.cut_joiners()  # else the room is taken
     with pytest.raises(NotJoined, match="this code is used up"):
         await scene.join(7, C, code=scene.code(0))
-    assert ("Ward B", News.REUSED) in scene.watcher.told
+    assert scene.watcher.told[-1] == ("Ward B", News.REUSED)
+    scene.join(1, C)
+    await scene.watcher.all_here.wait()
+    assert await scene.reception.close_list() == await first
+
+
+async def test_who_is_back_before_its_old_connection_has_ended_leaves_place_for_another(scene):
+    owner = Says()
+    joins = scene.join(0, B, owner)
+    for _ in range(3):
+        await owner.waits.wait()
+        owner.waits.clear()
+        scene.relay.cut_joiners(is_noticed=False)
+    await owner.waits.wait()
+    assert [news for _, news in scene.watcher.told].count(News.BACK) == 3
+    with pytest.raises(NotJoined, match="this code is used up"):
+        await scene.join(7, C, code=scene.code(0))
+    scene.join(1, C)
+    await scene.watcher.all_here.wait()
+    assert await scene.reception.close_list() == await joins
 
 
 async def test_whose_data_do_not_fit_leaves_and_may_come_again(scene):

@@ -15,7 +15,7 @@ from node.observe.kept_view import VERSION
 from node.observe.views import Peer, Presence, as_json, document
 from node.storage.folder_lock import VIEW
 from node.storage.key_file import write_key
-from node.storage.swarm_file import Own, Swarm, read_swarm, write_swarm
+from node.storage.swarm_file import AGREEMENT, Own, Swarm, read_swarm, write_swarm
 from node.storage.vouches import SPENT_UNKNOWN, keep_vouch, newcomers
 from protocol.crypto.node_key import NodeKey
 from protocol.invitation.roster import Member, vouch_for
@@ -45,6 +45,7 @@ def test_each_member_is_shown_with_the_words_of_its_key(folder, capsys):
     assert third.split("   ", 1)[1].strip() == key_words(OTHER.public)
 
 
+@pytest.mark.parametrize("where", [".", AGREEMENT])
 @pytest.mark.parametrize(
     ("age_s", "contact", "why", "presence", "text"),
     [
@@ -58,7 +59,7 @@ def test_each_member_is_shown_with_the_words_of_its_key(folder, capsys):
     ],
 )
 def test_who_is_here_is_shown_while_the_node_runs(
-    folder, tmp_path, capsys, age_s, contact, why, presence, text
+    folder, tmp_path, capsys, age_s, contact, why, presence, text, where
 ):
     now_s = time.time()
     since = presence.since
@@ -68,7 +69,8 @@ def test_who_is_here_is_shown_while_the_node_runs(
     )
     view = replace(node_view(0), peers=(peer,), ended=False)
     kept = {"version": VERSION, "at": now_s - age_s, **document(replace(view, history=()))}
-    (tmp_path / VIEW).write_text(as_json(kept))
+    (tmp_path / where).mkdir(exist_ok=True)
+    (tmp_path / where / VIEW).write_text(as_json(kept))
     lines = shown(capsys, folder)
     assert lines[2] == f"Ward C   {key_words(OTHER.public)}   {text}".rstrip()
     assert ("this node does not learn now, so it does not know who is here" in lines) is (not text)

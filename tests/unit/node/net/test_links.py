@@ -10,8 +10,9 @@ from dataclasses import replace
 import pytest
 from aiohttp import WSServerHandshakeError, web
 
-from node.net import link, resending, server, visits
-from node.net.link import LIMITS
+from node.net.incoming import server, visits
+from node.net.outgoing import link, resending
+from node.net.outgoing.link import LIMITS
 from node.net.tls import WrongPeer
 from node.net.versions import HEADER, SUBPROTOCOL
 from protocol.errors import RemoteProtocolError, TooEarly

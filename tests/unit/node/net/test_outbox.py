@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from node.net import resending
 from node.net.outbox import Budget, Outbox
-from node.net.resending import KEPT_FRAMES, Kept, Outgoing
+from node.net.outgoing import resending
+from node.net.outgoing.resending import KEPT_FRAMES, Kept, Outgoing
 from protocol.wire.codec import Frame
 
 

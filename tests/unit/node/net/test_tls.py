@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from node.net.bulk_client import BulkClient, Pass
+from node.net.outgoing.bulk_client import BulkClient, Pass
 from node.net.tls import _NAME, VOUCHER, WrongPeer, certificate, make_dialling, protection, url, vouched_for
 from protocol.wire import codec
 from protocol.wire.endpoints import of_key

@@ -8,8 +8,8 @@ from aiohttp import StreamReader
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 
-from node.net.link import AHEAD
-from node.net.server import _body
+from node.net.incoming.server import _body
+from node.net.outgoing.link import AHEAD
 from node.net.traffic import phase_of
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.wire import codec
@@ -132,7 +132,7 @@ async def test_who_hands_on_is_told_when_it_went_and_when_it_never_will():
 
 
 async def test_what_finds_no_room_or_is_left_at_the_end_never_went(monkeypatch):
-    monkeypatch.setattr("node.net.link.QUEUED_SENDS", 1)
+    monkeypatch.setattr("node.net.outgoing.link.QUEUED_SENDS", 1)
     async with two() as (here, there):
         handed = [asyncio.create_task(here.transport.hand(there.endpoint, BULK)) for _ in range(3)]
         await asyncio.sleep(0)

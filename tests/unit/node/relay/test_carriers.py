@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType
 
-from node.net.visits import NO_KEY
+from node.net.incoming.visits import NO_KEY
 from node.relay.carriers import NO_FRAME, REPLACED
 from protocol.relay.admission import OTHER_WORD, CarrierKind, Licences, Refused, Welcome, vouch
 from protocol.relay.frames import MAX_FRAME_BYTES, PIECE_BYTES, Absence, Frame, FrameKind

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiohttp import WSMsgType, WSServerHandshakeError
 
-from node.net.visits import NO_KEY
+from node.net.incoming.visits import NO_KEY
 from node.relay.meeting_rooms import BROKEN_RULE, UNPROVED_INVITERS
 from node.relay.websockets import TOO_SLOW
 from protocol.relay.admission import Refused

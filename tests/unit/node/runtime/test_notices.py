@@ -140,6 +140,17 @@ def test_wrong_clocks_are_told(notices):
     assert kinds(notices.since(replace(PICTURE, set_s=600.0))) == [Note.CLOCK]
 
 
+def test_who_coordinates_though_this_node_does_not_learn_with_it_is_told_once(notices):
+    def after(generation, led_by):
+        made = replace(base(generation), anchor=generation)
+        return [each.text for each in notices.since(replace(PICTURE, base=made, led_by=led_by))]
+
+    (told,) = after(4, KEYS[1])
+    assert told.startswith("ward b coordinates the others, and this node does not learn with it: it follows")
+    assert after(5, KEYS[1]) == after(6, None) == []
+    assert len(after(7, KEYS[1])) == 1
+
+
 SHARE = "did not send its share, and the sum"
 
 

@@ -9,7 +9,10 @@ import pytest
 
 from node.app.start_checks import allowed, check_others, nicknames
 from node.invitation.key import key_file, made_key
-from node.start.learn import swarm_options
+from node.invitation.node_options import statistics_options, swarm_options
+from node.options import NodeOptions
+from node.start import __main__ as start
+from node.stats import __main__ as stats
 from node.storage.key_file import write_key
 from node.storage.swarm_file import TASK, Own, Swarm, write_swarm
 from node.system.errors import ConfigError
@@ -88,3 +91,24 @@ def test_a_key_that_is_gone_or_not_on_the_list_ends_it(folder):
 def test_a_key_is_made_once(tmp_path):
     key = made_key(tmp_path / "runs" / "ward")
     assert made_key(tmp_path / "runs" / "ward").public == key.public
+
+
+@pytest.mark.parametrize("command", [start, stats])
+def test_a_swarm_s_statistics_are_computed_with_its_list(folder, command, capsys):
+    text = b"""\
+[task]
+name = "ward"
+[statistics]
+[data.schema]
+kind = "table"
+target = { kind = "classes", name = "died", values = ["no", "yes"] }
+columns = [{ name = "age", kind = "number", mean = 50.0, std = 9.0, low = 0.0, high = 120.0 }]
+"""
+    write_swarm(folder, Swarm(closed(task=text), Own(str(folder / "b.csv"))))
+    (folder / TASK).write_bytes(text)
+    (folder / "b.csv").write_text("age,died\n" + "70,yes\n" * 19)
+    assert command.main([str(folder)]) == 2
+    assert "has 19 rows; allowed by statistics.least_rows: 20 or more" in capsys.readouterr().err
+    options = statistics_options(NodeOptions, folder)
+    assert (options.out, options.key) == (folder / "statistics", key_file(folder))
+    assert options.roster == closed(task=text).digest

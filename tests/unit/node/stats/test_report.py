@@ -32,7 +32,7 @@ ASKED = {
 
 @pytest.fixture(scope="module")
 def found():
-    rows = dict(table())
+    rows = {name: values.copy() for name, values in table().items()}  # the table is everybody's
     rows["rare"] = np.zeros(480)
     rows["rare"][[3, 200]], rows["rare"][50:90] = 1, 2
     rows["site2"] = 2 * rows["age"] + 1

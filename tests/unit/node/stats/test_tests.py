@@ -35,6 +35,8 @@ def test_means():
         ([[2, 9], [8, 1]], "Fisher's exact"),
         ([[2, 9, 4], [8, 1, 5]], "chi-squared"),
         ([[2, 9, 0], [8, 1, 0]], "Fisher's exact"),
+        ([[8, 0], [1, 9]], "Fisher's exact"),
+        ([[1, 0], [0, 1]], "Fisher's exact"),
     ],
 )
 def test_categories(table, name):

@@ -4,6 +4,7 @@ import pytest
 
 from node.options import parse_arguments
 from node.task.load import load_task
+from node.task.table_models import is_exact
 from tests.own_data import COLUMNS, TABLE, told
 from tests.unit.node.cases import toml_file
 
@@ -52,6 +53,15 @@ def test_steps_with_noise_become_plain_ones(file):
         "switched off: 'dp-sgd' has no effect; without noise optimizer = 'adam', learning_rate = 0.03, "
         "schedule = 'cosine', batch_size = 16, epochs = 1"
     )
+
+
+def test_an_additive_model_is_made_by_sums_alone(file):
+    path = file(
+        cls="node.models:Additive", train={**SHARED["train"], "learning_rate": 5.0}, privacy=SHARED["privacy"]
+    )
+    task = load_task(path, [OFF])
+    assert is_exact(task)
+    assert load_task(path, []).train.learning_rate == 5.0
 
 
 def test_keys_of_shared_noise_go_with_it(file):

@@ -42,15 +42,16 @@ def schema(is_class):
 def drawn(outputs=1):
     """Six trees with splits and cells at random, and an empty one."""
     made = Trees(KINDS, outputs, cells=4, trees=7, depth=3)
-    made.curves.body.edges.copy_(torch.tensor([[-1.0, 0.25, 1.5]]))
-    made.curves.set_curves(torch.zeros(outputs, made.curves.body.size), torch.full((outputs,), 0.4))
-    made.value[:, :6] = torch.from_numpy(RNG.normal(size=(outputs, 6, 15)).astype(np.float32))
-    made.column[:, :6, :7] = torch.from_numpy(RNG.integers(-1, 3, (outputs, 6, 7)))
+    made.body.edges.copy_(torch.tensor([[-1.0, 0.25, 1.5]]))
+    made.base.data += 0.4
+    nodes = made.trees.nodes[:, :6]
+    nodes[..., 1] = torch.from_numpy(RNG.normal(size=(outputs, 6, 15)).astype(np.float32))
+    asked = torch.from_numpy(RNG.integers(-1, 3, (outputs, 6, 7)))
     cuts = torch.from_numpy(RNG.integers(1, 4, (outputs, 6, 7)))
-    made.left[:, :6, :7, :] = torch.from_numpy(RNG.random((outputs, 6, 7, made.left.shape[-1])) < 0.5)
-    numbers = made.column[:, :6, :7] == 0  # what goes left are the first cells
-    first = torch.arange(4) < cuts[..., None]
-    made.left[:, :6, :7, :4] = torch.where(numbers[..., None], first, made.left[:, :6, :7, :4])
+    left = torch.from_numpy(RNG.integers(0, 32, (outputs, 6, 7)))
+    first = (1 << cuts) - 1  # of a column of numbers the first cells go left, and maybe missing values
+    nodes[:, :, :7, 0] = asked + 1.0
+    nodes[:, :, :7, 2] = torch.where(asked == 0, first + (left & 16), left).float()
     return made
 
 
@@ -96,9 +97,5 @@ def test_the_file_answers_as_the_model(is_class):
 
 
 def test_what_no_such_file_can_say_is_refused():
-    model = drawn()
-    model.curves.set_curves(torch.ones(1, model.curves.body.size), torch.zeros(1))
-    with pytest.raises(ValueError, match="curves are no trees"):
-        xgboost_model(model, schema(True))
     with pytest.raises(ValueError, match="3 classes against the rest"):
         xgboost_model(drawn(outputs=3), schema(True))

@@ -162,6 +162,16 @@ def test_the_second_user_of_a_code_is_told_and_so_is_the_inviter():
     assert meeting.guest.place.invitation == ()
 
 
+def test_of_two_who_read_one_invitation_the_first_who_accepts_has_the_seat():
+    first, second = Meeting(), Meeting(key=OTHER)
+    first.say(*first.guest.accept())
+    second.host.seat = first.host.seat
+    second.say(*second.guest.accept())
+    assert refusal(second) == Refusal(Reason.USED, 3)
+    assert second.news == [News.INVITED, News.REUSED]
+    assert second.host.seat.key == JOINER.public
+
+
 def test_at_a_seat_that_is_taken_wrong_codes_still_count():
     seat = joined().host.seat
     for left in (2, 1, 0):

@@ -283,7 +283,20 @@ def test_what_is_said_to_an_earlier_joiner_reaches_nobody(relay):
     assert relay.say(Said("00000", 2, b"now")) == [("next joiner", b"now")]
 
 
-def test_one_joiner_at_a_time(relay):
+def test_beside_who_has_proved_the_code_one_more_may_try_to():
+    relay = proved()
+    assert relay.knock("second joiner")[1] == ("inviter", Knocked("00000", 2))
+    assert relay.knock("third joiner")[0] == ("third joiner", Barred(Bar.TAKEN))
+    assert relay.say(Said("00000", 1, b"you wait")) == [("joiner", b"you wait")]
+    assert relay.say(Said("00000", 2, b"used")) == [("second joiner", b"used")]
+    assert read(relay.lobby.tick(60.0)) == [("second joiner", None), ("inviter", Left("00000", 2))]
+    relay.knock("second joiner", now_s=60.0)
+    relay.say(Proved("00000", 3))
+    assert relay.knock("third joiner", now_s=60.0)[0] == ("third joiner", Barred(Bar.TAKEN))
+    assert relay.say(CloseRoom("00000")) == [("joiner", None), ("second joiner", None)]
+
+
+def test_nobody_comes_in_while_somebody_is_about_to_prove_the_code(relay):
     assert relay.lobby.is_inside("joiner")
     assert not relay.lobby.is_inside("second joiner")
     assert relay.knock("second joiner") == [("second joiner", Barred(Bar.TAKEN)), ("second joiner", None)]

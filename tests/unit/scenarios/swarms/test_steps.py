@@ -114,11 +114,11 @@ def test_a_server_sums_the_same_gradients_with_the_noise_of_one() -> None:
 
 def test_a_server_has_room_for_all_rows_and_another_mechanism_no_rules_of_steps():
     task = task_of("train.expected_rows=1438", "train.expected_batch=1000")
-    rule = rules_of(task, datasets_of(task, PEERS)[0]).mechanism.shared
-    server = servers_noise(rule, 1439)
+    mechanism = rules_of(task, datasets_of(task, PEERS)[0]).mechanism
+    rule, server = mechanism.shared, servers_noise(mechanism, 1439).shared
     assert server.expected_batch >= server.gradient.sampling_probability * 1439 > rule.expected_batch
     assert server.share_std == pytest.approx(rule.gradient.noise_std, rel=1e-12)
-    assert servers_noise(rule, 1438).expected_batch == pytest.approx(1000)
+    assert servers_noise(mechanism, 1438).shared.expected_batch == pytest.approx(1000)
     task = load_task("digits", ["privacy.mechanism=dp-sgd"])
     with pytest.raises(TypeError, match="'dp-sgd' has no shared noise"):
         rules_of(task, datasets_of(task, PEERS)[0])

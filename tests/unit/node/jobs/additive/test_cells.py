@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from node.jobs.additive.cells import PIECES, SUMS, edges_of, grid_of, most_cells, share_of_rest
+from node.jobs.additive.cells import PIECES, SUMS, edges_of, grid_of, share_of_rest
 
 LOW, HIGH = -1.0, 10.0
 
@@ -88,8 +88,3 @@ def test_there_are_never_more_cells(most):
 def test_the_share_is_that_of_the_rest():
     heavy, share = share_of_rest(np.array([900, 60, 10, 10, 10, 10]), 4)
     assert (heavy.tolist(), share) == ([True, True, False, False, False, False], 20.0)
-
-
-@pytest.mark.parametrize(("columns", "cells"), [(1, 31), (50, 20), (250, 4), (1000, 4)])
-def test_many_columns_have_few_cells_each(columns, cells):
-    assert most_cells(columns) == cells

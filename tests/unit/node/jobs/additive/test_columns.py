@@ -2,10 +2,12 @@
 
 import pytest
 
-from node.jobs.additive.columns import MODEL, model_arguments, plan_of
+from node.jobs.additive.columns import plan_of
 from node.models import Additive
 from node.system.errors import ConfigError
 from node.task.load import read_task
+from node.task.sections import ADDITIVE
+from node.task.table_models import model_arguments
 
 AGE = {"name": "age", "kind": "number", "mean": 50.0, "std": 20.0, "missing": True, "low": 0.0, "high": 110.0}
 INCOME = {"name": "income", "kind": "number", "mean": 1000.0, "std": 100.0, "low": 0.0, "high": 9e9}
@@ -30,7 +32,7 @@ def task(target=("no", "yes"), train=None, **args):
         {
             "task": {"name": "own"},
             "data": {"schema": schema},
-            "model": {"class": MODEL, "args": {"columns": COLUMNS, "cells": 31, **outputs} | args},
+            "model": {"class": ADDITIVE, "args": {"columns": COLUMNS, "cells": 31, **outputs} | args},
             "train": loss | (train or {}),
         }
     )
@@ -58,7 +60,7 @@ def test_a_task_says_what_all_members_know(target, train, weights):
     assert plan.weights == weights
     args = model_arguments(found.data.schema)
     assert Additive(**args).body.size == 32 + 31 + 31 + 3 + 4
-    assert {**found.model.args} == args
+    assert {**found.model.args} == args | {"trees": 100, "depth": 4}
 
 
 @pytest.mark.parametrize(
@@ -76,8 +78,8 @@ def test_a_task_says_what_all_members_know(target, train, weights):
             "train.loss = 'huber' is refused with node.models:Additive",
         ),
         (
-            {"train": {"loss": "auto"}},
-            "train.loss = 'auto' is refused with node.models:Additive for 2 classes",
+            {"train": {"loss": "cross-entropy"}},
+            "train.loss = 'cross-entropy' is refused with node.models:Additive for 2 classes",
         ),
         ({"train": {"loss": "bce", "loss_args": {"weight": [1.0]}}}, "train.loss = 'bce' is refused"),
     ],
@@ -89,6 +91,6 @@ def test_other_tasks_are_refused(change, words):
 
 
 def test_it_needs_a_table():
-    found = read_task({"task": {"name": "own"}, "model": {"class": MODEL, "args": {}}})
+    found = read_task({"task": {"name": "own"}, "model": {"class": ADDITIVE, "args": {}}})
     with pytest.raises(ConfigError, match="it needs a table"):
         plan_of(found)

@@ -7,6 +7,7 @@ import torch
 from node.jobs.additive.job import AdditiveJob
 from node.jobs.additive.state import Plan
 from node.system.errors import UserError
+from scenarios.swarms.job_sums import run_job
 
 RNG = np.random.default_rng(7)
 ROWS, CELLS = 1500, 12
@@ -35,14 +36,9 @@ def rows(n=ROWS):
 def learn(plan, sites):
     """All sums of members with rows and targets. Returns a job, the last base, and the number of sums."""
     jobs = [AdditiveJob(plan, x, y) for x, y in sites]
-    base, generation = jobs[0].initial(), 0
-    while not jobs[0].is_over(base):
-        words = [job.contribution(base, generation).words for job in jobs]
-        assert {len(one) for one in words} == {jobs[0].words(generation)}
-        base = jobs[0].following(base, generation, sum(words), ())
-        assert (len(base), np.isfinite(base).all()) == (jobs[0].length, True)
-        generation += 1
-    return jobs[0], base, generation
+    found = run_job(jobs)
+    assert (len(found.base), np.isfinite(found.base).all()) == (jobs[0].length, True)
+    return jobs[0], found.base, found.sums
 
 
 def learnt(plan, x, y, sites=3):
@@ -117,7 +113,7 @@ def test_three_classes_have_one_logit_each():
 def test_an_interaction_alone_is_none_of_its_curves():
     x = torch.from_numpy(RNG.normal(size=(4000, 2)).clip(-3, 3).astype(np.float32))
     y = (RNG.random(4000) < torch.sigmoid(3 * x[:, 0] * x[:, 1]).numpy()).astype(np.int64)
-    plan = Plan((("number", 1),) * 2, 15, ((-3.0, 3.0),) * 2, (1.0, 1.0))
+    plan = Plan((("number", 1),) * 2, 12, ((-3.0, 3.0),) * 2, (1.0, 1.0))
     model = learnt(plan, x[:2000], y[:2000])
     assert area(y[2000:], scores(model, x[2000:])[:, 0]) == pytest.approx(0.5, abs=0.05)
 

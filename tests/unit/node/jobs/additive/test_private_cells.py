@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Ledger, privacy_spent
+from mechanisms.mechanism import CountPlan
 from mechanisms.noise.randomness import SeededWords
-from mechanisms.noised_counts import CountNoise
-from node.jobs.additive.private_cells import MOST_CELLS, NumberValues, PrivateCells, cell_noise
+from mechanisms.noised_counts import CountNoise, count_noise
+from node.jobs.additive.private_cells import NumberValues, PrivateCells
+from node.task.sections import CELL_SHARE, CELL_SUMS
 
 RANGES = ((0.0, 8.0), (-2.0, 2.0), (0.0, 10.0))
-MEMBERS = 3
+MEMBERS, MOST_CELLS = 3, 16
 RNG = np.random.default_rng(13)
 QUIET = CountNoise(1e-3, 2, 1)
 
@@ -23,9 +25,13 @@ def made(n=9000):
     return np.stack([skewed, RNG.uniform(-2, 2, n), rare], 1).astype(np.float32)
 
 
+def cell_noise(epsilon):
+    return count_noise(CountPlan(CELL_SHARE, CELL_SUMS), epsilon, 1e-5, honest=1)
+
+
 def job(values, noise, persons=None, seed=0):
     words = SeededWords(np.random.default_rng(seed))
-    return PrivateCells(RANGES, NumberValues(values, persons), noise, MEMBERS, words)
+    return PrivateCells(RANGES, NumberValues(values, persons), noise, MEMBERS, MOST_CELLS, words)
 
 
 def learnt(values, noise):
@@ -48,7 +54,7 @@ def shares(values, edges):
 @pytest.mark.parametrize(("epsilon", "cells"), [(1.0, 6), (8.0, 15)])
 def test_cells_are_even_under_noise(epsilon, cells):
     values = made()
-    (skewed, even, _), _ = learnt(values, cell_noise(epsilon, 1e-5, honest=1))
+    (skewed, even, _), _ = learnt(values, cell_noise(epsilon))
     assert cells <= len(even) + 1 <= MOST_CELLS
     rows = shares(values[:, 1], even)
     assert rows.max() < 3 * len(values) / cells
@@ -64,7 +70,7 @@ def test_one_row_moves_a_histogram_by_one_in_each_column_with_a_value(generation
     whole, farthest = job(values, QUIET).contribution(base, generation).words, 0.0
     for row in [*range(10), *np.flatnonzero(~np.isnan(values[:, 2]))[:20]]:
         less = job(np.delete(values, row, 0), QUIET).contribution(base, generation).words
-        moved = (whole - less).view(np.int32) * job(values, QUIET)._grid.unit
+        moved = (whole - less).view(np.int32) * job(values, QUIET).grid.unit
         there = int((~np.isnan(values[row])).sum())
         assert (moved >= -0.1).all()
         assert np.abs(moved).sum() < there + 0.5
@@ -80,25 +86,25 @@ def test_a_person_counts_as_one_row_at_most():
         job(values, QUIET, of).contribution(base, 0).words.view(np.int32).sum() for of in (None, persons)
     )
     one = job(values[2:], QUIET, persons[2:] - 1).contribution(base, 0).words.view(np.int32).sum()
-    unit = job(values, QUIET)._grid.unit
+    unit = job(values, QUIET).grid.unit
     assert both * unit == pytest.approx(rows * unit / 2, rel=0.05)
     assert (both - one) * unit <= len(RANGES) + 0.1
 
 
 def test_both_histograms_cost_a_tenth_of_the_budget():
-    subject = job(made(100), cell_noise(2.0, 1e-5, honest=1))
+    subject = job(made(100), cell_noise(2.0))
     events = [event for generation in range(2) for event in subject.cost(generation)]
-    spent = privacy_spent(Ledger.of(events), 1e-6)
+    spent = privacy_spent(Ledger.of(events), 1e-5)
     assert spent.epsilon == pytest.approx(0.2, rel=2e-3)
     assert spent.epsilon <= 0.2
 
 
 def test_the_noise_of_two_honest_members_is_that_of_the_event():
-    noise = cell_noise(1.0, 1e-5, honest=1)
+    noise = cell_noise(1.0)
     empty, found = np.zeros((0, 3), np.float32), []
     for seed in range(2):
         subject = job(empty, noise, seed=seed)
         words = subject.contribution(subject.initial(), 0).words
-        found.append(words.view(np.int32) * subject._grid.unit)
+        found.append(words.view(np.int32) * subject.grid.unit)
     expected = noise.noise_multiplier * math.sqrt(len(RANGES))
     assert np.std(np.sum(found, 0)) == pytest.approx(expected, rel=0.15)

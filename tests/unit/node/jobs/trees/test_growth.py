@@ -5,11 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from node.jobs.trees.growth import PENALTY, RATE, Sums, splits
+from node.jobs.trees.growth import PENALTY, Sums, splits
 from node.models.additive import cell_columns
 
 COLUMNS = cell_columns([["number", 2], ["category", 3], ["number", 1]], cells=4)
-UNIT = 2.0**-4
+UNIT, RATE = 2.0**-4, 0.3
 RNG = np.random.default_rng(17)
 
 
@@ -56,7 +56,7 @@ def best_by_loops(slopes, curvatures):
 
 def test_the_best_of_all_cuts_is_found():
     sums = drawn(nodes=12)
-    found = splits(sums, COLUMNS, UNIT)
+    found = splits(sums, COLUMNS, UNIT, RATE)
     assert len(set(found.columns.tolist())) > 1
     for node in range(12):
         gain, column, left = best_by_loops(sums.slopes[node], sums.curvatures[node])
@@ -74,9 +74,9 @@ def test_the_best_of_all_cuts_is_found():
 
 def test_rows_without_a_difference_are_not_parted():
     sums = Sums(np.zeros((1, 13), np.int64), np.full((1, 13), 99))
-    assert splits(sums, COLUMNS, UNIT).columns.tolist() == [-1]
+    assert splits(sums, COLUMNS, UNIT, RATE).columns.tolist() == [-1]
 
 
 def test_a_side_has_some_curvature():
     sums = Sums(np.array([[-8, 8, 0, 0, 0]]), np.array([[15, 99, 0, 0, 0]]))  # 15 units are less than 1
-    assert splits(sums, cell_columns([["number", 2]], cells=4), UNIT).columns.tolist() == [-1]
+    assert splits(sums, cell_columns([["number", 2]], cells=4), UNIT, RATE).columns.tolist() == [-1]

@@ -6,10 +6,10 @@ import asyncio
 
 from aiohttp import ClientSession
 
-from node.net.doors import RELAYED_OPEN_S
-from node.net.link import RELAYED_BULK_S
+from node.net.intake import RELAYED_OPEN_S
+from node.net.outgoing.link import RELAYED_BULK_S
+from node.net.outgoing.stream_connector import StreamConnector
 from node.net.relay.streams import Presence
-from node.net.stream_connector import StreamConnector
 from node.net.versions import subprotocol
 from protocol.wire import masked_messages as masked
 from protocol.wire.endpoints import of_key

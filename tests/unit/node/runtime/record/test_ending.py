@@ -70,7 +70,7 @@ def test_a_node_of_a_job_ends_when_a_member_of_its_first_sum_did_not_come():
         UserError, match=r"the job stopped unfinished: .*: B did not come, after round 3"
     ) as told:
         exit_status(End.UNFINISHED, cohort, 3, aggregated=3, must_aggregate=False, absent="B")
-    assert "begin anew without whoever is gone: who then has both totals can subtract them" in str(told.value)
+    assert "or with --again to begin another job with the rest" in str(told.value)
 
 
 def test_a_node_ends_when_no_sum_can_come_any_more():

@@ -1,0 +1,84 @@
+"""A model of tables that exact sums make: its job, and what a base of it means to a node."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from node.data.dataset import Dataset
+from node.jobs.additive.columns import plan_of
+from node.jobs.additive.job import MOST_NEWTON_SUMS, MOST_SUMS, AdditiveJob
+from node.jobs.cohort import Cohort
+from node.jobs.trees.job import Forest, Rows, TreesJob
+from node.system.errors import UserError
+from node.task.sections import Task
+from node.task.table_models import TREES
+from node.training.gradient_steps import PlainSteps
+from node.training.local_tensors import Array, whole_model
+from node.training.trainer import Trained, Trainer, Vector
+
+_HELD_OUT = 5
+"""Of so many rows, or persons, one says when trees help no more: it is not learned from by them."""
+_PATIENCE_AFTER_CURVES = 10
+
+
+class ExactTrainer(Trainer):
+    """Evaluates bases of `job` on a node's rows: before the first curve or tree all scores are alike.
+
+    The job has the same members in all sums, as their totals have no noise. It has at most `most_sums`;
+    `round_sums` of them are a round, as people count them, and `purposes` say what they are for.
+    """
+
+    def __init__(self, task: Task, model: nn.Module, dataset: Dataset, seed: int) -> None:
+        """Raises ConfigError for a task that is none for the job, UserError for too few rows."""
+        super().__init__(model, task.train, dataset, seed, PlainSteps)
+        self._own, self.most_sums, self.round_sums = exact_job(task, dataset)
+        self.job, self.purposes = Cohort(self._own), self._own.purposes
+
+    def vector(self) -> Vector:
+        """Returns base 0."""
+        return self.job.initial()
+
+    def train(
+        self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
+    ) -> Trained:
+        """Raises UserError: the model comes from sums over all members."""
+        raise UserError("this model is learnt from sums over all members, not alone")
+
+    def tensors(self, vector: Vector) -> dict[str, Array]:
+        """Returns all tensors of the model of a base, by name."""
+        with self._busy:
+            self._put(vector)
+            return whole_model(self._model, {})
+
+    def _put(self, vector: Vector) -> None:
+        self._model.load_state_dict(self._own.model(self.job.of_job(vector)).state_dict())
+
+
+def exact_job(task: Task, dataset: Dataset) -> tuple[AdditiveJob | TreesJob, int, int]:
+    """Returns the job of a task's model, its most sums, and how many of them are a round: a tree's levels.
+
+    Raises ConfigError for arguments that the model does not have, UserError for too few rows.
+    """
+    plan, args, is_forest = plan_of(task), task.model.args, task.model.cls == TREES
+    x, y = dataset.train_x, dataset.train_y.numpy()
+    if not args["trees"]:
+        return AdditiveJob(plan, x, y), MOST_SUMS, 1
+    forest = Forest(args["trees"], args["depth"], MOST_NEWTON_SUMS, patience=_PATIENCE_AFTER_CURVES)
+    if is_forest:
+        forest = Forest(args["trees"], args["depth"], rate=args["rate"])
+    out = _held_out(dataset)
+    rows, held_out = (Rows(x[torch.from_numpy(part)], y[part]) for part in (~out, out))
+    job = TreesJob(plan, forest, rows, held_out)
+    return job, job.most_sums, forest.depth
+
+
+def _held_out(dataset: Dataset) -> NDArray[np.bool_]:
+    """Returns which rows (n,) trees do not learn from; of a person all or none."""
+    count = len(dataset.train_y)
+    units = np.arange(count) if dataset.persons is None else dataset.persons.train.numpy()
+    return np.asarray(units % _HELD_OUT == _HELD_OUT - 1)

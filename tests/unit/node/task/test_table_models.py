@@ -1,0 +1,99 @@
+"""What a task with a model of tables need not say, and what it must not."""
+
+import pytest
+
+from node.task.load import read_task
+from node.task.sections import ADDITIVE
+from node.task.shared_noise_keys import readable
+from node.task.table_models import TREES, most_cells, opened
+from node.training.model_file import task_table
+from tests.own_data import TABLE, told
+
+PRIVATE = {"privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 1.0}, "train": {"expected_rows": 900}}
+
+
+def made(target=TABLE["target"], args=None, model=ADDITIVE, **sections):
+    schema = {**TABLE, "target": target}
+    model = {"class": model, **({} if args is None else {"args": args})}
+    return read_task({"task": {"name": "t"}, "model": model, "data": {"schema": schema}, **sections})
+
+
+@pytest.mark.parametrize("sections", [{}, PRIVATE], ids=["exact", "private"])
+def test_arguments_and_loss_follow_from_the_schema(sections):
+    task = made(**sections)
+    assert (task.train.loss, task.model.args["outputs"]) == ("bce", 1)
+    assert len(task.model.args["columns"]) == len(TABLE["columns"])
+    again = made(args=dict(task.model.args), **sections)
+    assert again.model == task.model
+    assert made(args={"cells": 8}, **sections).model.args["cells"] == 8
+    number = {"name": "outcome", "kind": "number", "mean": 0.0, "std": 1.0}
+    assert made(number, **sections).train.loss == "auto"
+
+
+def test_a_model_file_has_no_key_without_an_effect():
+    task = made()
+    assert read_task(task_table(task)) == task
+    assert "learning_rate" not in readable(task, "train", {"learning_rate": 1.0, "loss": "bce"})
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "totals"),
+    [
+        (ADDITIVE, {"trees": 0}, "every pair of columns"),
+        (
+            ADDITIVE,
+            {},
+            "every pair of columns, and of every group of rows that a tree parts, some of them small",
+        ),
+        (TREES, {}, "every group of rows that a tree parts, some of them small"),
+    ],
+)
+def test_what_exact_sums_open_is_one_sentence(model, args, totals):
+    task = made(args=args, model=model)
+    assert opened(task) == (
+        f"each member's computer sees exact totals of {totals}; all the others together can compute yours"
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), [("learning_rate", 0.1), ("epochs", 2), ("seconds", 2.0)])
+def test_nothing_is_trained_locally(name, value):
+    assert told(lambda: made(train={name: value})) == (
+        f"train.{name} = {value} has no effect with model.class = 'node.models:Additive' without privacy, "
+        "which exact sums make; leave it out"
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["ldp", "aldp"])
+def test_noise_of_single_members_is_refused(mechanism):
+    assert told(lambda: made(privacy={"mechanism": mechanism})) == (
+        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Additive', of which "
+        "no member has updates; allowed: 'none', 'distributed-dp-sgd'"
+    )
+
+
+@pytest.mark.parametrize(("columns", "cells"), [(1, 31), (50, 20), (250, 4), (1000, 4)])
+def test_many_columns_have_few_cells_each(columns, cells):
+    assert most_cells(columns) == cells
+
+
+def test_trees_follow_curves_where_sums_are_exact():
+    assert {"trees": 100, "depth": 4}.items() <= made().model.args.items()
+    assert "trees" not in made(**PRIVATE).model.args
+    alone = made(model=TREES).model.args
+    assert {"trees": 100, "depth": 4, "rate": 0.1, "cells": 63}.items() <= alone.items()
+    assert made(args={"trees": 0}).model.args["trees"] == 0
+
+
+@pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd", "distributed-dp-sgd"])
+def test_trees_have_no_privacy(mechanism):
+    assert told(lambda: made(model=TREES, privacy={"mechanism": mechanism, "epsilon": 1.0})) == (
+        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Trees': trees lose by "
+        "noise what node.models:Additive keeps; take that, or privacy.mechanism = 'none'"
+    )
+
+
+def test_trees_after_curves_have_no_privacy():
+    assert told(lambda: made(args={"trees": 5}, **PRIVATE)) == (
+        "model.args.trees = 5 is refused with privacy.mechanism = 'distributed-dp-sgd': trees lose by noise "
+        "what curves keep; allowed: 0"
+    )
