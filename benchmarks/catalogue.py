@@ -26,6 +26,11 @@ class Entry:
 
 _ENTRIES = (
     Entry(
+        "additive",
+        "the additive model on fresh splits of public tables, with privacy and without, beside other models",
+        "benchmarks.additive.benchmark:ADDITIVE",
+    ),
+    Entry(
         "aggregators",
         "robust aggregators against a plain sort and one distance matrix",
         "benchmarks.aggregators:AGGREGATORS",

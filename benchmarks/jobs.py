@@ -24,17 +24,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.defaults.sites import TARGET, write
-from benchmarks.defaults.tables import Table, table
-from benchmarks.proposal import propose_task
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.data.partition import even
 from node.jobs.additive.job import AdditiveJob
 from node.jobs.additive.state import Plan
 from node.system.errors import UserError
 from scenarios.data.sources import VARIABLE, data_folder
+from scenarios.data.tables import Table, table
 from scenarios.frame.children import last_line
 from scenarios.swarms.nodes import endpoints_of, listeners
+from scenarios.tables.proposal import propose_task
+from scenarios.tables.sites import TARGET, write
 
 PEERS = 5
 ROWS, QUICK_ROWS = 50_000, 5_000

@@ -1,4 +1,4 @@
-"""Audits of mechanisms that noise single records once: labels, embeddings, agreements, counts, table one."""
+"""Audits of mechanisms that noise single records once or twice: labels, sums, counts, table one, cells."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ import numpy as np
 import torch
 
 from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, proved_claim
-from benchmarks.audit.offers import EXACT
+from benchmarks.audit.offers import EXACT, TOGETHER
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
+from mechanisms.gradients.shared_noise import in_ring
 from mechanisms.joint_release import JointNoise
 from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
 from mechanisms.mechanism import CountPlan, Guarantee
-from mechanisms.noise.randomness import Words
+from mechanisms.noise.randomness import SystemWords, Words
 from mechanisms.noised_counts import CountGrid, CountNoise, count_noise
 from mechanisms.record_sums import RecordSums, record_sums
 from mechanisms.units import ONE_RECORD
 from node.agree.survey import Sums, survey
+from node.jobs.additive.private_cells import NumberValues, PrivateCells
 from node.jobs.statistics.columns import Category, Number, Table
 from node.jobs.statistics.private import PrivateCounts
 from node.task.agreed_sums import norm
 from node.task.data_schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
+from node.task.sections import CELL_SUMS
 from node.training.figures.tallies import Errors
 from protocol.wire.limits import MAX_MEMBERS
 
@@ -39,7 +42,14 @@ SIGNS = "Wang et al. 2017, section 4.3; Dwork & Roth 2014, Corollary 3.15"
 
 def record_cases() -> list[Case]:
     """Return the cases of all mechanisms, mechanism by mechanism."""
-    return [*label_cases(), *embedding_cases(), *agreement_cases(), *count_cases(), *table_one_cases()]
+    return [
+        *label_cases(),
+        *embedding_cases(),
+        *agreement_cases(),
+        *count_cases(),
+        *table_one_cases(),
+        *cell_cases(),
+    ]
 
 
 # -- randomised responses ----------------------------------------------------------------------------
@@ -292,5 +302,69 @@ def noised_table_one(counts: PrivateCounts, members: int) -> Release:
         nothing = np.zeros_like(units)
         offers = (release.add_noise(units if member == 0 else nothing, words) for member in range(members))
         return sum(offers, start=nothing) * release.unit
+
+    return each_row(one)
+
+
+# -- the cells of a private additive model ---------------------------------------------------------------
+
+RANGES = ((0.0, 64.0), (0.0, 64.0))
+HEAVY = 300
+"""So many rows of others, all like the one in question, have its piece cut again for sure."""
+_CELL_TRIALS = 20_000
+
+
+def cell_cases() -> list[Case]:
+    """Both noised histograms of H + 1 members; neighbours: with a row or without it, beside others.
+
+    All rows are alike. The score adds the counts of their pieces in both histograms. For the fault of the cut
+    the others are just too few to have their piece cut again without the row.
+    """
+    noise = count_noise(CountPlan(share=1.0, releases=CELL_SUMS), EPSILON, DELTA, HONEST)
+    least = cells_of(0, noise, SystemWords()).least_rows(HONEST + 1)
+    sound = Case(
+        mechanism="cells of the additive model",
+        release=noised_cells(noise, HEAVY),
+        pair=Pair.of(np.zeros(1), np.ones(1)),
+        claim=Claim(EPSILON, DELTA, ONE_RECORD.words, "both histograms, of the honest members", TOGETHER),
+        trials=_CELL_TRIALS,
+    )
+    half = replace(noise, noise_multiplier=noise.noise_multiplier / 2)
+    return [
+        sound,
+        replace(sound, fault="half the noise", release=noised_cells(half, HEAVY)),
+        replace(
+            sound,
+            fault="the second cut by counts that were not released",
+            release=noised_cells(noise, least, by_released=False),
+        ),
+    ]
+
+
+def cells_of(rows: int, noise: CountNoise, words: Words) -> PrivateCells:
+    """Return the job of a member with so many rows."""
+    values = np.full((rows, len(RANGES)), 40.5, np.float32)
+    return PrivateCells(RANGES, NumberValues(values), noise, MAX_MEMBERS, 16, words)
+
+
+def noised_cells(noise: CountNoise, others: int, by_released: bool = True) -> Release:
+    """Return a release of the score for 0 or 1 row; `by_released`: what cuts the second histogram.
+
+    A run has H + 1 members, of whom one has all rows.
+    """
+
+    def one(own: Array, words: Words) -> Array:
+        members = [cells_of(rows, noise, words) for rows in (others + int(own[0]), *(0,) * HONEST)]
+        subject, base, score = members[0], members[0].initial(), 0.0
+        keys = tuple(bytes([number]) for number in range(len(members)))
+        for generation in range(CELL_SUMS):
+            offers = [one.contribution(base, generation).words for one in members]
+            released = sum(offers, start=np.zeros_like(offers[0]))
+            there = subject.counted(base, generation)
+            alone = cells_of(1, noise, words).counted(base, generation)
+            score += float(released.view(np.int32)[alone > 0].sum()) * subject.grid.unit
+            cut_by = released if by_released else in_ring(np.rint(there / subject.grid.unit))
+            base = subject.following(base, generation, cut_by, keys)
+        return np.array([score])
 
     return each_row(one)

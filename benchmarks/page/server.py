@@ -243,6 +243,7 @@ def job_view(ended: int = 7) -> NodeView:
             missing=(),
             epsilon=None,
             purpose="cells" if one.round <= COUNT_SUMS else "curves",
+            sum_number=one.round,
         )
         for one in view.history
     )

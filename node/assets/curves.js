@@ -2,7 +2,7 @@
 // its band. All values stand in a table, too.
 
 import { byId, children, element, rows, say } from "./elements.js";
-import { count, figure, NONE, percent } from "./words.js";
+import { count, counted, figure, NONE, percent } from "./words.js";
 
 const FIRST = 12; // columns that are drawn at once; the others are folded
 const MOST_POINTS = 12;
@@ -34,8 +34,20 @@ const factor = (value) => {
 };
 const written = (scale, value) => (scale.isFactor ? factor(Math.exp(value)) : signed(value));
 
+const CONTENT = `
+<div class="row"><h2 id="curves-title">What each column adds</h2><label>Class <select id="curves-output"></select></label></div>
+<p class="sentence" id="curves-sentence"></p>
+<div class="curves" id="curves-first"></div>
+<details id="curves-rest" hidden><summary></summary><div class="curves"></div></details>
+<details id="curves-values"><summary>All values as a table</summary>
+<div class="wide" role="region" aria-label="What each value of a column adds" tabindex="0"><table role="table" class="words"><caption class="unseen">What each value of a column adds</caption>
+<thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Column</th><th scope="col" role="columnheader">Values</th><th scope="col" role="columnheader">Adds</th><th scope="col" role="columnheader">Band</th><th scope="col" role="columnheader">Rows</th></tr></thead><tbody role="rowgroup" id="curves-table"></tbody></table></div></details>
+`;
+
 export class CurvesPart {
+  // Fills the section with the id "curves", which a node's page and the desk have.
   constructor() {
+    byId("curves").innerHTML = CONTENT;
     this.output = 0;
     byId("curves-output").addEventListener("change", ({ target }) => {
       this.output = target.selectedIndex;
@@ -59,7 +71,7 @@ export class CurvesPart {
   }
 
   #draw() {
-    const { scale: kind, outputs, columns } = this.found;
+    const { scale: kind, outputs, columns, trees } = this.found;
     const scale = SCALES[kind];
     const ordered = [...columns].sort((one, other) => other.importance[this.output] - one.importance[this.output]);
     const curves = ordered.map((curve) => ofOutput(curve, this.output));
@@ -67,12 +79,13 @@ export class CurvesPart {
     const least = spans[Math.floor(spans.length / 2)] / 2 || 1;
     this.parts = { curves, scale, least };
     const bands = curves.some(({ points }) => points.some(({ band }) => band));
-    const counted = curves.some(({ points }) => points.some(({ share }) => share != null));
+    const hasRows = curves.some(({ points }) => points.some(({ share }) => share != null));
     say(byId("curves-sentence"), [
       scale.says(outputs[this.output], outputs.length > 1),
       "The most important columns come first; their scales differ.",
       bands ? "Shaded: 95 % of what chance may have added." : "No bands are known: chance and noise are in the curves.",
-      counted ? "Grey: how many rows of all members are there." : "",
+      trees ? `${counted(trees, "tree")} ${trees === 1 ? "adds" : "add"} what several columns do together; that is in no curve.` : "",
+      hasRows ? "Grey: how many rows of all members are there." : "",
     ].filter(Boolean).join(" "));
     byId("curves-first").replaceChildren(...curves.slice(0, FIRST).map((curve) => drawing(curve, scale, least)));
     const rest = curves.length - FIRST;
@@ -236,8 +249,8 @@ const dots = (curve, scale, least) => {
   const chosen = [...curve.points].sort((one, other) => Math.abs(other.value) - Math.abs(one.value)).slice(0, MOST_POINTS);
   const points = chosen.sort((one, other) => other.value - one.value);
   const [low, high] = range(curve, least);
-  const counted = points.some(({ share }) => share != null);
-  const right = PLOT.right - (counted ? 44 : 6);
+  const hasRows = points.some(({ share }) => share != null);
+  const right = PLOT.right - (hasRows ? 44 : 6);
   const x = within(axis(low, high, LABELS + 8, right), LABELS + 8, right);
   const bottom = PLOT.top + LINE * points.length + 4;
   const all = marks(scale, low, high);

@@ -71,11 +71,11 @@ export class NodePage {
   tick(view, now) {
     const over = isOver(view);
     const step = bySteps(view) && !view.exact ? `, step ${count(Math.min(view.generation + 1, view.steps))} of ${count(view.steps)}` : "";
-    say(byId("now-title"), over ? overText(view) : `${capital(one(view))} ${count(view.round + 1)} of ${view.exact ? "at most " : ""}${count(view.rounds)}${step}${view.purpose ? `: ${view.purpose}` : ""}`);
+    say(byId("now-title"), over ? overText(view) : `${view.exact ? `Sum ${count(Math.min(view.generation + 1, view.steps))} of at most ${count(view.steps)}` : `Round ${count(view.round + 1)} of ${count(view.rounds)}`}${step}${view.purpose ? `: ${view.purpose}` : ""}`);
     const left = view.until == null || view.phase === "idle" || view.ended || view.silent_since != null ? "" : `at most ${count(Math.max(0, Math.ceil(view.until - now)))} s more`;
     say(byId("now-left"), left);
-    byId("now-progress").max = view.over ? view.round : view.rounds;
-    byId("now-progress").value = bySteps(view) && !over ? view.generation / view.report_every : view.round;
+    byId("now-progress").max = view.over ? 1 : view.rounds;
+    byId("now-progress").value = view.over ? 1 : bySteps(view) && !over ? view.generation / view.report_every : view.round;
     say(byId("now-sentence"), sentence(view));
     say(byId("now-waiting"), waiting(view));
     byId("now-waiting").hidden = !view.waiting;
@@ -88,7 +88,7 @@ export class NodePage {
   news(view) {
     const last = view.history[view.history.length - 1];
     const warned = view.remarks.filter((remark) => remark.is_warning).pop();
-    const round = last ? `${capital(one(view))} ${last.round}: ${outcome(last, bySteps(view))}; ${view.accuracy_of} ${inSentence(metricOf(last))} ${metricOf(last).text(valueOf(last))}.` : "";
+    const round = last ? `${capital(one(view))} ${last.sum_number ?? last.round}: ${outcome(last, bySteps(view))}; ${view.accuracy_of} ${inSentence(metricOf(last))} ${metricOf(last).text(valueOf(last))}.` : "";
     return warned && warned.text !== this.warned?.text ? `Warning: ${(this.warned = warned).text}` : `${round} ${capital(view.waiting)}`.trim();
   }
 
@@ -111,7 +111,7 @@ export class NodePage {
     picture(view, "loss", summary("Loss", rounds, loss, short, across), `Of the common model on the ${of}, and ${view.exact ? "on this node's own rows" : "of this node's own training"}.`);
     this.table.show(rounds, view.privacy != null, bySteps(view) && !view.exact);
     const { aggregated, rest } = view.whole ?? outcomes(rounds);
-    say(byId("rounds-sum"), rounds.length ? `${count(aggregated)} ${view.exact ? "done" : "aggregated"}, ${rest}` : "none is over yet");
+    say(byId("rounds-sum"), rounds.length ? `${view.exact ? `${count(view.generation)} done` : `${count(aggregated)} aggregated`}, ${rest}` : "none is over yet");
     const left = view.whole ? view.whole.rounds - rounds.length : 0;
     say(byId("rounds-left-out"), left ? `${count(rounds.length)} of ${count(view.whole.rounds)} rounds are shown, evenly spaced; python -m node.report --csv writes all of them.` : "");
   }
@@ -136,7 +136,7 @@ export class NodePage {
       ...(own?.alone ? [aloneTile(own, this.metric)] : []),
       ...(told ? [{ term: "All peers", ...ofAllText(told) }] : []),
       { term: "Loss", text: last ? short(last.loss) : NOT_YET, more: measured },
-      view.exact ? { term: "Sums done", text: count(aggregated), more: `of at most ${count(view.rounds)}; ${rest}` } : { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
+      view.exact ? { term: "Sums done", text: count(view.generation), more: `of at most ${count(view.steps)}; ${rest}` } : { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
       { term: "Peers", ...company(view) },
       { term: "Sent", text: bytes(total(view.sent)), more: `${bytes(total(view.received))} received` },
       { term: "Epsilon spent", text: spent ? bound(spent.epsilon_spent) : "none", more: spent ? `of ${figure(spent.epsilon_budget)}${spent.honest ? `; ${figure(spent.epsilon_alone, 3)} if all others collude` : ""}` : "no differential privacy" },
@@ -212,7 +212,7 @@ const MISSING = {
 
 const isOver = (view) => view.ended || view.over || view.round >= view.rounds;
 const one = (view) => (view.exact ? "sum" : "round");
-const overText = (view) => (view.exact ? `${counted(view.round, "sum")} ${view.round === 1 ? "is" : "are"} done${view.over ? "" : `, of at most ${count(view.rounds)}`}` : `${count(view.round)} of ${counted(view.rounds, "round")} are over`);
+const overText = (view) => (view.exact ? `${counted(view.generation, "sum")} ${view.generation === 1 ? "is" : "are"} done${view.over ? "" : `, of at most ${count(view.steps)}`}` : `${count(view.round)} of ${counted(view.rounds, "round")} are over`);
 
 // For whom the node waits, what follows, and since when that is so.
 const waiting = (view) => (view.waiting ? `${capital(view.waiting)}${view.waiting_since == null ? "" : ` (since ${ofDate(view.waiting_since)})`}` : "");
@@ -228,7 +228,7 @@ const company = (view) => {
   }
   const last = view.history.findLast((round) => round.participants > 1);
   if (!last) return { text: "0", more: `others took part, of ${count(known)} known: this node learned alone` };
-  return { text: count(last.participants - 1), more: `others took part in the last common ${one(view)} (${count(last.round)}): ${counted(last.participants, "member")} with this node` };
+  return { text: count(last.participants - 1), more: `others took part in the last common ${one(view)} (${count(last.sum_number ?? last.round)}): ${counted(last.participants, "member")} with this node` };
 };
 
 // Who is missing at this moment, as warnings above those that came before.
@@ -296,7 +296,7 @@ const isStoring = (view) => view.phase === "idle" && (view.spent_s.group ?? 0) >
 const ended = (view) => {
   if (view.over || view.round >= view.rounds) return view.exact ? "The job is over: the model is ready." : "The run is over.";
   if (view.history.at(-1)?.reason === "all-spent") return "The run is over: too few members have any privacy budget left.";
-  if (view.exact && view.round) return "The job stopped unfinished: all its sums have the members of the first one. What was agreed is kept; the same command goes on from here once all are there.";
+  if (view.exact && view.generation) return "The job stopped unfinished: all its sums have the members of the first one. What was agreed is kept; the same command goes on from here once all are there.";
   return "The node ended before its run was over; the same command goes on from here.";
 };
 

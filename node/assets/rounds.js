@@ -62,7 +62,7 @@ export class RoundsTable {
 
   #cells(round) {
     return [
-      count(round.round),
+      count(round.sum_number ?? round.round),
       { text: outcome(round, this.bySteps), className: "text outcome" },
       round.participants ? count(round.participants) : NONE,
       metricOf(round).text(valueOf(round)),

@@ -140,8 +140,9 @@ const stepsIn = (round, missing) => {
 const ofSum = (round, missing) => {
   if (round.reason === "late-member") return `${capital(round.purpose)}: by the others; this node came after the first sum`;
   if (round.reason != null) return `No sum (${round.purpose}): ${REASONS[round.reason] ?? round.reason}${missing}`;
+  const several = round.steps > 1 ? `, ${counted(round.steps, "sum")}` : "";
   const failed = round.steps_failed ? `, after ${counted(round.steps_failed, "sum")} that failed${missing}` : "";
-  return `${capital(round.purpose)}${failed}`;
+  return `${capital(round.purpose)}${several}${failed}`;
 };
 
 export const capital = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}` : "");

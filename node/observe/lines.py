@@ -29,7 +29,7 @@ def round_text(record: Record, rounds: int) -> str:
     together = "" if record.swarm is None else f"{swarm_text(record.swarm)}; "
     which = f"round {record.round}/{rounds}"
     if record.purpose is not None:
-        which = f"sum {record.round} of at most {rounds} ({record.purpose})"
+        which = f"sum {record.sum_number} of at most {rounds} ({record.purpose})"
         times = f"own rows {record.train_s:.2f} s, together {record.aggregate_s:.2f} s"
     return f"{which}: {_outcome_text(record)}{back}; {good}; {together}{spent}{times}"
 

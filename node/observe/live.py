@@ -77,7 +77,7 @@ class LiveView:
                 live.update(self._table(), refresh=True)
 
     def _panel(self, now: Snapshot) -> Group:
-        number = min(now.round + 1, now.rounds)
+        number = min(now.round + 1, now.rounds)  # of a job: of its sums
         kind, of = ("sum", f"at most {now.rounds} ({now.purpose})") if now.purpose else ("round", now.rounds)
         text = Text.assemble(f"{kind} ", (f"{number}", "bold"), f" of {of}: ")
         is_late = bool(now.purpose) and now.phase == "following"
@@ -116,8 +116,13 @@ class LiveView:
             table.add_column(name, justify="left" if name == "outcome" else "right")
         for row in self._rounds:
             record = row.record
+            number = record.sum_number or record.round
             table.add_row(
-                *(f"{record.round}/{row.rounds}", _outcome(record), str(record.participants or "-")),
+                *(
+                    f"{number}/{row.rounds}",
+                    _outcome(record),
+                    str(record.participants or "-"),
+                ),
                 *(_headline(record), f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),
                 f"{record.bytes_sent / 1e3:.0f}",
                 *([_of_all(record)] if swarm else []),

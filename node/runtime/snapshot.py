@@ -25,7 +25,7 @@ class Snapshot:
 
     task: str
     round: int
-    """The last round that ended."""
+    """The last round that ended; with a `purpose`, the last sum."""
     rounds: int
     phase: str
     waiting_for: tuple[str, ...]
@@ -112,8 +112,8 @@ class Inspector:
         status = self.node.status
         return Snapshot(
             task=self.plan.task.task.name,
-            round=self.plan.round(self.state.base),
-            rounds=self.plan.rounds,
+            round=self.state.base.generation if self.plan.cohort else self.plan.round(self.state.base),
+            rounds=self.plan.sums if self.plan.cohort else self.plan.rounds,
             phase=status.phase,
             waiting_for=self.called(status.waiting_for),
             left_s=left_s(status.deadline, self.shell.clock.now()),

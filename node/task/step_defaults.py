@@ -19,6 +19,7 @@ _ROWS_FOR_RATE_1 = 80_000  # at epsilon 1
 _EXPONENT_BELOW = 0.75
 _LEAST_RATE, _LARGEST_RATE = 1e-3, 8.0
 _LARGEST_RATE_ON_CELLS = 1000.0
+_FEWEST_CELLS, _MOST_CELLS, _PART_OF_ROOT = 4, 16, 0.25
 
 
 @dataclass(frozen=True)
@@ -76,3 +77,13 @@ def step_defaults_of(model: ModelSection, rows: int, epsilon: float) -> StepDefa
     found = step_defaults(rows, epsilon, frozen_body=False)
     rate = found.learning_rate * (len(model.args.get("columns", ())) + 1) / 2
     return replace(found, learning_rate=float(f"{min(_LARGEST_RATE_ON_CELLS, rate):.2g}"))
+
+
+def cells_under_noise(rows: int, epsilon: float) -> int:
+    """Returns how many cells the values of a column of numbers have at most, in private additive models.
+
+    That is a quarter of the cube root of `rows` (of all members) * `epsilon`, from 4 to 16. The best number
+    of cells of a histogram grows with the cube root of its rows (Freedman & Diaconis 1981), and noise counts
+    as fewer rows; the quarter is from held-out training rows (docs/step-defaults.md).
+    """
+    return min(_MOST_CELLS, max(_FEWEST_CELLS, round(_PART_OF_ROOT * (rows * epsilon) ** (1 / 3))))

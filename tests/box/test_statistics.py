@@ -29,9 +29,9 @@ def write_sites(folder: Path) -> None:
             writer.writerows(row for row in rows if row["site"] == site)
 
 
-def test_all_nodes_find_what_statsmodels_finds_in_all_rows(make_box, tmp_path):
+def test_members_who_met_by_invitation_find_what_statsmodels_finds_in_all_rows(make_box, tmp_path):
     write_sites(tmp_path)
-    asked = load_task(str(tmp_path / "trial.toml"), [])
+    asked = load_task(str(tmp_path / "trial.toml"), ["statistics.per_site=true"])
     works = []
 
     def prepare(options: NodeOptions, system: System) -> Prepared:
@@ -43,6 +43,7 @@ def test_all_nodes_find_what_statsmodels_finds_in_all_rows(make_box, tmp_path):
         return prepared
 
     box = make_box(3, TRIES, "aggregation.min_participants=3", usual=(), prepare=prepare)
+    box.with_relays()
     box.start_all()
     to_one_model(box)
     bases = {node.agreed[1].tobytes(): node.agreed[1] for node in box.nodes}
@@ -51,6 +52,7 @@ def test_all_nodes_find_what_statsmodels_finds_in_all_rows(make_box, tmp_path):
     assert works[0].job.is_over(base)
     found = works[0].shown_by(base, 3)
     assert found.table_one.rows == (480, 206, 161, 113)
+    assert [site.name for site in found.sites] == [node.key.public.hex()[:8] for node in box.nodes]
     cox = {one.label: one.value for one in found.survival[0].cox.fit.estimates}
     assert cox == pytest.approx(oracles()["survival"]["cox"]["estimates"], rel=1e-6)
     assert found.models[0].fit.value == pytest.approx(oracles()["models"]["binomial"]["deviance"], rel=1e-9)

@@ -184,8 +184,8 @@ class AdditiveJob:
 
     @property
     def purposes(self) -> tuple[tuple[str, int], ...]:
-        """What sums are for, each in a word with their number, in their order."""
-        return ("cells", self.count_sums), ("curves", MOST_SUMS - self.count_sums)
+        """What its sums are for, each in a word, and how many."""
+        return (("cells", self.count_sums), ("curves", MOST_NEWTON_SUMS))
 
     def all_rows(self, base: Floats) -> int:
         """Returns the rows of all members, from a base after all counts."""

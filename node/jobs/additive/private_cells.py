@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Event
+from mechanisms.gradients.shared_noise import in_ring
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noise.randomness import Words as RandomWords
 from mechanisms.noised_counts import CountGrid, CountNoise
@@ -36,7 +37,6 @@ from node.storage.vector_files import Floats
 from protocol.wire.ids import Key
 
 EVEN, HALVINGS, AGAIN = 64, 11, 64
-MOST_CELLS = 16
 _SURE = 3.0  # standard deviations of the noise
 _FIRST = EVEN + HALVINGS
 
@@ -58,16 +58,16 @@ class PrivateCells:
         rows: NumberValues,
         noise: CountNoise,
         members: int,
+        most: int,
         words: RandomWords | None = None,
-        most: int = MOST_CELLS,
     ) -> None:
-        """`members`: of the largest sum; `words`: secret; None: the system's. `most`: cells of a column.
+        """`members`: of the largest sum; `most`: cells for the values of a column; `words`: secret.
 
         Raises ValueError if the noise drowns all counts.
         """
         self._ranges, self._rows, self._words = ranges, rows, words or SystemWords()
-        self._most = min(most, MOST_CELLS)
-        self._grid = CountGrid(noise, math.sqrt(len(ranges)), members)
+        self._most = most
+        self.grid = CountGrid(noise, math.sqrt(len(ranges)), members)
         self._sizes = [len(ranges) * _FIRST, len(ranges) * AGAIN]
 
     @property
@@ -81,7 +81,7 @@ class PrivateCells:
 
     def cost(self, generation: int) -> tuple[Event, ...]:
         """Returns the cost of an offer of a histogram."""
-        return (self._grid.noise.event,)
+        return (self.grid.noise.event,)
 
     def initial(self) -> Floats:
         """Returns base 0."""
@@ -93,6 +93,11 @@ class PrivateCells:
 
     def contribution(self, base: Floats, generation: int) -> Contributed:
         """Returns this member's words of a histogram, with its share of the noise."""
+        units = self.grid.add_noise(self.counted(base, generation), self._words)
+        return Contributed(in_ring(units))
+
+    def counted(self, base: Floats, generation: int) -> NDArray[np.float64]:
+        """Returns this member's histogram (words(generation),), in rows, without noise."""
         size = self.words(generation)
         width = size // len(self._ranges)
         places, amounts = (np.zeros(self._rows.values.shape, np.int64) for _ in range(2))
@@ -102,10 +107,8 @@ class PrivateCells:
             amounts[:, column] = (found >= 0) & ~np.isnan(values)
             places[:, column] = np.maximum(found, 0) + column * width
         if self._rows.persons is None:
-            counts = np.bincount(places[amounts > 0], minlength=size).astype(np.float64)
-        else:
-            counts = self._grid.count_persons(places, amounts.astype(np.float64), self._rows.persons, size)
-        return Contributed(self._grid.add_noise(counts, self._words).astype(np.int64).astype(np.uint32))
+            return np.bincount(places[amounts > 0], minlength=size).astype(np.float64)
+        return self.grid.count_persons(places, amounts.astype(np.float64), self._rows.persons, size)
 
     def following(self, base: Floats, generation: int, summed: Words, members: tuple[Key, ...]) -> Floats:
         """Returns the base with a histogram of `members`."""
@@ -132,9 +135,12 @@ class PrivateCells:
         """Returns the rows (m, pieces) of a histogram, and how many are more than its noise."""
         start = number * (1 + 2 * self._sizes[0])
         words = limbs.counts_of(base[start + 1 : start + 1 + 2 * self._sizes[number]]).astype(np.uint32)
-        rows = np.rint(words.view(np.int32) * self._grid.unit).astype(np.int64)
-        least = math.ceil(_SURE * self._grid.sum_std(int(base[start])))
-        return np.maximum(rows, 0).reshape(len(self._ranges), -1), least
+        rows = np.rint(words.view(np.int32) * self.grid.unit).astype(np.int64)
+        return np.maximum(rows, 0).reshape(len(self._ranges), -1), self.least_rows(int(base[start]))
+
+    def least_rows(self, members: int) -> int:
+        """Returns how many rows a cell has at least; a piece that is cut again has more."""
+        return math.ceil(_SURE * self.grid.sum_std(members))
 
 
 def _first_cut(low: float, high: float) -> Cut:

@@ -27,6 +27,7 @@ from node.models.additive import Additive, Cells
 from node.storage.vector_files import Floats
 from node.system.errors import ConfigError, shown
 from node.task.sections import CELL_SUMS, StepPlan, Task
+from node.task.step_defaults import cells_under_noise
 from node.training.trainer import Vector
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
@@ -56,14 +57,15 @@ class CellStepTrainer(StepTrainer):
         words = words or SystemWords()
         steps = replace(plan, steps=plan.steps - CELL_SUMS)
         super().__init__(task, steps, model, dataset, seed, mechanism.shared, words)
+        known = task.train.expected_rows or round(plan.expected_batch / plan.sampling_probability)
         try:
             self._cells = PrivateCells(
                 encoded_ranges(fitting_schema(task)),
                 _number_values(model.body, dataset),
                 mechanism.cells,
                 MAX_MEMBERS,
+                min(task.model.args["cells"], cells_under_noise(known, task.privacy.epsilon)),
                 words,
-                most=task.model.args["cells"],
             )
         except ValueError as error:
             raise ConfigError(f"model.class = {shown(task.model.cls)}: {error}") from None

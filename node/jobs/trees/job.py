@@ -116,10 +116,9 @@ class TreesJob:
 
     @property
     def purposes(self) -> tuple[tuple[str, int], ...]:
-        """What sums are for, each in a word with their number, in their order."""
-        curves = self._forest.curve_sums
-        before = (("cells", self._curve_end - curves), *([("curves", curves)] if curves else []))
-        return (*before, ("trees", self.most_sums - self._curve_end))
+        """What its sums are for, each in a word, and how many."""
+        counts, trees = self._curves.count_sums, self.most_sums - self._first
+        return (("cells", counts), ("curves", self._first - counts), ("trees", trees))
 
     def words(self, generation: int) -> int:
         """Returns the words of a sum of the curves, or of a level."""

@@ -210,6 +210,7 @@ def _steps(
         contribution=lambda state: JobSums(state, job, mechanism, silent, job.figure),
         offered=max(trainer.words(generation) for generation in range(task.cell_sums + 1)) + metric.slots,
         bound=None,
+        purposes=(("cells", task.cell_sums), ("steps", plan.steps)) if task.cell_sums else (),
         job=job,
         computed={
             "noise_multiplier": shared.gradient.noise_multiplier,
@@ -220,8 +221,8 @@ def _steps(
             **_computed(mechanism),
         },
         words={
-            "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
-            f"{plan.expected_batch:.6g} {task.unit}s of all members",
+            "steps": f"{plan.steps - task.cell_sums}, a round is {plan.report_every} of them; each has, in "
+            f"the mean, {plan.expected_batch:.6g} {task.unit}s of all members",
             **cell_words(mechanism),
             **swarm_metric_words(task, mechanism),
         },

@@ -40,7 +40,7 @@ class RoundStarted:
 
 @dataclass(frozen=True, slots=True)
 class RoundEnded:
-    """A round is over; `rounds` is the number of the run's last round."""
+    """A round is over; `rounds` is the number of the run's last round, or of an exact job's last sum."""
 
     record: Record
     rounds: int

@@ -209,10 +209,15 @@ class Record:
     )
 
     purpose: str | None = told(
-        "In a job whose sums all have the same members, what this sum was for, such as `cells` or `curves`; "
-        "null in other runs. The round is then one sum.",
+        "In a job whose sums all have the same members, what the round's last sum was for: `cells`, `curves` "
+        "or `trees`; null in other runs.",
         None,
         log=Logged(26, always=False),
+    )
+    sum_number: int | None = told(
+        "In such a job, the number of that sum, from 1; null in other runs.",
+        None,
+        log=Logged(27, always=False),
     )
 
     @property

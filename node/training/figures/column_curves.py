@@ -41,8 +41,10 @@ class Curves:
     """The curves of all columns, in the schema's order, for the `outputs` by name: classes, or the target.
 
     `scale`: "odds" or "factor", where values are logarithms of what multiplies odds or a count; "number".
+    `trees`: how many trees add what several columns do together, which no curve has.
     """
 
     scale: str
     outputs: tuple[str, ...]
     columns: tuple[Curve, ...]
+    trees: int = 0

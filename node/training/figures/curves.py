@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 
+import torch
 from torch import nn
 
 from node.models.additive import Additive, CellColumn
+from node.models.tree_ensemble import grown
 from node.task.data_schema import (
     BooleanColumn,
     CategoryColumn,
@@ -51,7 +53,12 @@ def curves(model: nn.Module, task: Task) -> Curves | None:
     found = [
         _curve(column, named, words, rows, values, wide) for column, named, words in _columns(model, schema)
     ]
-    return Curves(scale, _outputs(target, len(model.values))[:outputs], tuple(found))
+    names = _outputs(target, len(model.values))[:outputs]
+    return Curves(scale, names, tuple(found), sum(map(grown, _trees(model))))
+
+
+def _trees(model: Additive) -> Sequence[torch.Tensor]:
+    return () if model.interactions is None else list(model.interactions.nodes)
 
 
 def _curve(

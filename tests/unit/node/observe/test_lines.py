@@ -106,8 +106,8 @@ def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude()
     ],
 )
 def test_a_sum_of_a_job_says_what_it_was_for_and_how_it_ended(changed, told):
-    text = told_of(purpose="cells", **changed)
-    assert text.startswith(f"sum 1 of at most 20 (cells): {told}")
+    text = told_of(purpose="cells", sum_number=4, **changed)
+    assert text.startswith(f"sum 4 of at most 20 (cells): {told}")
     assert text.endswith("; own rows 0.50 s, together 0.25 s")
     assert table_of(replace(RECORD, purpose="cells", **changed))[0][0] == "sum"
 

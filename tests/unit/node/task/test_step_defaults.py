@@ -10,7 +10,7 @@ from node.system.errors import ConfigError
 from node.task.load import read_task
 from node.task.plain_defaults import plain_defaults, power_of_two
 from node.task.shared_noise_keys import DISTRIBUTED
-from node.task.step_defaults import step_defaults
+from node.task.step_defaults import cells_under_noise, step_defaults
 
 ROWS = (1, 2, 7, 100, 1438, 4095, 4096, 4097, 32_561, 60_000, 1_000_000, 1_000_000_000)
 EPSILONS = (1e-6, 0.1, 1.0, 3.0, 8.0, 1e6)
@@ -145,3 +145,10 @@ def test_steps_on_cells_are_longer_by_half_of_what_their_norm_takes(columns, tim
     )
     assert task.train.learning_rate == pytest.approx(times * read(32_561, 1.0).train.learning_rate, rel=0.05)
     assert task.privacy.clipping_radius == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "epsilon", "cells"), [(100, 1.0, 4), (32_000, 1.0, 8), (32_000, 3.0, 11), (10_000_000, 8.0, 16)]
+)
+def test_cells_under_noise_grow_with_the_cube_root_of_rows_and_epsilon(rows, epsilon, cells):
+    assert cells_under_noise(rows, epsilon) == cells

@@ -9,11 +9,11 @@ from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.mechanism import CountPlan
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.noised_counts import CountNoise, count_noise
-from node.jobs.additive.private_cells import MOST_CELLS, NumberValues, PrivateCells
+from node.jobs.additive.private_cells import NumberValues, PrivateCells
 from node.task.sections import CELL_SHARE, CELL_SUMS
 
 RANGES = ((0.0, 8.0), (-2.0, 2.0), (0.0, 10.0))
-MEMBERS = 3
+MEMBERS, MOST_CELLS = 3, 16
 RNG = np.random.default_rng(13)
 QUIET = CountNoise(1e-3, 2, 1)
 
@@ -31,7 +31,7 @@ def cell_noise(epsilon):
 
 def job(values, noise, persons=None, seed=0):
     words = SeededWords(np.random.default_rng(seed))
-    return PrivateCells(RANGES, NumberValues(values, persons), noise, MEMBERS, words)
+    return PrivateCells(RANGES, NumberValues(values, persons), noise, MEMBERS, MOST_CELLS, words)
 
 
 def learnt(values, noise):
@@ -70,7 +70,7 @@ def test_one_row_moves_a_histogram_by_one_in_each_column_with_a_value(generation
     whole, farthest = job(values, QUIET).contribution(base, generation).words, 0.0
     for row in [*range(10), *np.flatnonzero(~np.isnan(values[:, 2]))[:20]]:
         less = job(np.delete(values, row, 0), QUIET).contribution(base, generation).words
-        moved = (whole - less).view(np.int32) * job(values, QUIET)._grid.unit
+        moved = (whole - less).view(np.int32) * job(values, QUIET).grid.unit
         there = int((~np.isnan(values[row])).sum())
         assert (moved >= -0.1).all()
         assert np.abs(moved).sum() < there + 0.5
@@ -86,7 +86,7 @@ def test_a_person_counts_as_one_row_at_most():
         job(values, QUIET, of).contribution(base, 0).words.view(np.int32).sum() for of in (None, persons)
     )
     one = job(values[2:], QUIET, persons[2:] - 1).contribution(base, 0).words.view(np.int32).sum()
-    unit = job(values, QUIET)._grid.unit
+    unit = job(values, QUIET).grid.unit
     assert both * unit == pytest.approx(rows * unit / 2, rel=0.05)
     assert (both - one) * unit <= len(RANGES) + 0.1
 
@@ -105,6 +105,6 @@ def test_the_noise_of_two_honest_members_is_that_of_the_event():
     for seed in range(2):
         subject = job(empty, noise, seed=seed)
         words = subject.contribution(subject.initial(), 0).words
-        found.append(words.view(np.int32) * subject._grid.unit)
+        found.append(words.view(np.int32) * subject.grid.unit)
     expected = noise.noise_multiplier * math.sqrt(len(RANGES))
     assert np.std(np.sum(found, 0)) == pytest.approx(expected, rel=0.15)

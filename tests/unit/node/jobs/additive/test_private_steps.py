@@ -21,7 +21,7 @@ from node.training.build import build_model
 from tests.unit.node.jobs.test_exact_model import SCHEMA
 
 ARGS = {"columns": [["number", 2], ["boolean", 1]], "outputs": 1, "cells": 16}
-STEPS = 40
+STEPS = 20
 TRAIN = {"expected_rows": 6000, "steps": STEPS}
 WHOLE = TRAIN | {"expected_batch": 6000}
 
@@ -72,7 +72,7 @@ def test_it_finds_cells_then_curves_and_a_late_member_has_both_from_the_base():
     assert {len(base) for base in bases} == {members[0].length}
     found = [members[0].evaluate(base).metrics["auc"] for base in (*bases[:3], bases[-1])]
     assert found[:3] == [0.5] * 3
-    assert found[3] > 0.8  # a straight line in age has .6
+    assert found[3] > 0.75  # a straight line in age has .6
     late = trainer(task, 3)[0]
     model = late.module(bases[-1])
     assert torch.equal(model.body.edges, members[1].module(bases[-1]).body.edges)
@@ -122,7 +122,7 @@ def test_persons_count_once_in_cells():
     for persons in (None, of):
         subject, mechanism = trainer(task, 0, rows(0, persons))
         words = subject.contribution(subject.vector(), 0).words.view(np.int32)
-        sums.append(words.sum() * subject._cells._grid.unit)
+        sums.append(words.sum() * subject._cells.grid.unit)
         assert "person" in mechanism.planned_cells[0].terms.unit.what
     assert sums[1] == pytest.approx(sums[0] / 2, rel=0.05)
 

@@ -38,8 +38,8 @@ VALUES = [
 ]
 
 
-def model(counted):
-    made = Additive(SHAPES, 1, cells=3, edges=[[-1.5, 1.25], [0.5], [-0.5, 1.125], []])
+def model(counted, trees=0):
+    made = Additive(SHAPES, 1, cells=3, edges=[[-1.5, 1.25], [0.5], [-0.5, 1.125], []], trees=trees)
     made.set_curves(torch.tensor([VALUES]), torch.tensor([0.25]))
     if counted:
         made.rows += torch.tensor(
@@ -95,6 +95,12 @@ def test_numbers_are_in_the_unit_of_the_target_and_counts_are_factors(loss, scal
     made, task = model(counted=True), task_of(NumberTarget("number", 40.0, 5.0, "days"), loss)
     assert (curves(made, task).scale, curves(made, task).outputs) == (scale, ("days",))
     assert by_column(made, task)["smokes"].values == ((-most, most),)
+
+
+def test_trees_that_add_what_no_curve_has_are_counted():
+    made = model(counted=True, trees=3)
+    made.interactions.nodes[0, :2, 0, 1] = 9.0
+    assert curves(made, task_of(DIED)).trees == 2
 
 
 def test_each_class_has_its_own_curve():
