@@ -129,8 +129,8 @@ def workplaces(
 ) -> Iterator[Workplace]:
     """Yield a workplace for each split of a data set, in a folder that goes with the next one.
 
-    `in_all`: whether a split has TRAIN_ROWS and all test rows, or as many as those of `benchmarks.defaults`. `held_out`: whether
-    its test rows are training rows. Raises UserError if node.init fails.
+    `in_all`: whether a split has TRAIN_ROWS and all test rows, or as many as those of `benchmarks.defaults`.
+    `held_out`: whether its test rows are training rows. Raises UserError if node.init fails.
     """
     data = SETS[name]
     whole = table(name, folder)
