@@ -65,6 +65,12 @@ _ENTRIES = (
         value="scenarios.systems.distributed_dp.claims:DISTRIBUTED_DP",
     ),
     Entry(
+        name="tables",
+        source="Murmuration; Wood & Fasiolo 2017; Chen & Guestrin 2016",
+        summary="Additive models, trees and statistics of three sites, beside networks and pooled rows.",
+        value="scenarios.systems.tables.claims:TABLES",
+    ),
+    Entry(
         name="aldp",
         source="DISCO (EPFL), its documentation of privacy",
         summary="Adaptive local noise in a swarm over epsilon, radius and peers; the error of float shares.",

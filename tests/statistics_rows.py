@@ -11,6 +11,7 @@ from node.jobs.statistics.columns import Category, Number
 from node.jobs.statistics.together import Statistics
 from node.task.rules import read_section
 from node.task.statistics import StatisticsSection
+from scenarios.swarms.job_sums import run_job
 
 FOLDER = Path(__file__).parent / "vectors" / "statistics"
 COLUMNS = {
@@ -92,12 +93,5 @@ columns = [{", ".join(lines)}]
 
 def run(parts, tables):
     """Returns the last base of a job of these parts, and how many sums it took."""
-    jobs = [Statistics(tuple(parts), each) for each in tables]
-    base, generation = jobs[0].initial(), 0
-    while not jobs[0].is_over(base):
-        words = [job.contribution(base, generation).words for job in jobs]
-        assert {len(each) for each in words} == {jobs[0].words(generation)}
-        base = jobs[0].following(base, generation, np.add.reduce(words, dtype=np.uint32), ())
-        assert len(base) == jobs[0].length
-        generation += 1
-    return base, generation
+    found = run_job([Statistics(tuple(parts), each) for each in tables])
+    return found.base, found.sums

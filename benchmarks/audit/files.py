@@ -29,7 +29,6 @@ from torch import nn
 
 from benchmarks.audit.case import DELTA, Case, Claim
 from benchmarks.audit.offers import EXACT, TOGETHER
-from benchmarks.proposal import propose_task
 from mechanisms.accounting.ledger import Ledger, Unit, privacy_spent
 from mechanisms.audits.audit import Array, Pair, Release
 from mechanisms.mechanism import Mechanism
@@ -52,6 +51,7 @@ from node.task.load import load_task
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.trainer import Trainer, shapes
+from scenarios.tables.proposal import propose_task
 
 EPSILONS = (1.0, 3.0)
 SPLIT_OF_BEFORE, EACH_ROW = "the split of before", "each row by itself"

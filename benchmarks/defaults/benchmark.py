@@ -131,7 +131,7 @@ def _choice_row(found: Mapping[float, Sequence[Validated]]) -> Row:
 
 def _rows(names: Sequence[str], splits: int | None, folder: Path, jobs: int, nodes: bool) -> Iterator[Row]:
     from benchmarks.defaults.comparison import compare_split, node_scores, verdicts  # noqa: PLC0415 - loads torch
-    from benchmarks.defaults.tables import SETS  # noqa: PLC0415
+    from scenarios.data.tables import SETS  # noqa: PLC0415
 
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         waiting = {

@@ -10,11 +10,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.defaults.comparison import WITHOUT_PRIVACY, swarm_scores
-from benchmarks.defaults.sites import Split, split_of
-from benchmarks.defaults.swarm import answers, prepare_split, rows_of
-from benchmarks.defaults.tables import SETS, table
 from node.data.partition import hold_out
+from scenarios.data.tables import SETS, table
 from scenarios.study.threads import one_thread
+from scenarios.tables.learning import answers, prepare_split, rows_of
+from scenarios.tables.sites import Split, split_of
 
 _KINDS = {"node.models:Linear": "linear", "node.models:MLP": "mlp", "node.models:ConvNet": "cnn"}
 _SHARE = 0.2  # of each site's training rows, which become validation rows

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from benchmarks.defaults.reference import NAMES, Kind, fitted_answers
-from benchmarks.defaults.sites import Split, split_of
-from benchmarks.defaults.swarm import answers, answers_of_nodes, prepare_split, rows_of
-from benchmarks.defaults.tables import SETS, table
 from benchmarks.spec import Scores
 from node.data.dataset import Dataset
 from node.init.loss_choice import RARE
 from node.task.data_schema import ClassTarget
 from node.task.sections import Task
+from scenarios.data.tables import SETS, table
 from scenarios.study.threads import one_thread
+from scenarios.tables.learning import answers, answers_of_nodes, prepare_split, rows_of
+from scenarios.tables.rivals import NAMES, Kind, fitted_answers
+from scenarios.tables.sites import Split, split_of
 
 POINTS = 0.02
 """How far a swarm may be below scikit-learn; two standard errors if they are more."""

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
@@ -18,6 +19,7 @@ from node.observe.page import Page
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, View, Visitor
 from node.runtime.record.figures import Record
 from node.runtime.record.own_figures import OwnBook
+from node.training.figures.column_curves import Curve, CurveCell, Curves
 
 START = 1_790_000_000.0
 KEY = "5e" * 32
@@ -226,6 +228,70 @@ def step_view(ended: int = 7) -> NodeView:
         history=steps,
         report_every=10,
         steps=195,
+    )
+
+
+def job_view(ended: int = 7) -> NodeView:
+    """Return the view of a node with an additive model without privacy: each round is a sum of a job."""
+    view = node_view(3, ended)
+    sums = tuple(
+        replace(
+            one,
+            outcome="aggregated",
+            reason=None,
+            participants=4,
+            missing=(),
+            epsilon=None,
+            purpose="cells" if one.round <= COUNT_SUMS else "curves",
+            sum_number=one.round,
+        )
+        for one in view.history
+    )
+    return replace(
+        view,
+        about={"task": "ward, 300 parameters", "opened": "all the others together can compute yours"},
+        rounds=12,
+        privacy=None,
+        history=sums,
+        report_every=1,
+        steps=12,
+        exact=True,
+        purpose="curves",
+        curves=made_up_curves(14),
+    )
+
+
+COUNT_SUMS = 4
+
+
+def made_up_curves(columns: int, outputs: tuple[str, ...] = ("yes",)) -> Curves:
+    """Return the curves of so many columns: numbers, dates, times, yes or no, and categories in turn."""
+    return Curves("odds", outputs, tuple(_curve(number, len(outputs)) for number in range(columns)))
+
+
+def _curve(number: int, outputs: int) -> Curve:
+    kind = ("number", "category", "date", "boolean", "time")[number % 5]
+    ends = {"number": 20.0, "date": 20_000.0, "time": 6.0}
+    if kind in ends:
+        edges = [None, *(ends[kind] * (1 + place / 8) for place in range(1, 16)), None]
+        cells = [CurveCell(f"from {low} to {high}", low, high, 0.0625) for low, high in pairwise(edges)]
+        cells.append(CurveCell("missing", None, None, 0.02))
+    else:
+        words = (
+            ("no", "yes") if kind == "boolean" else tuple(f"a ward with number {one}" for one in range(15))
+        )
+        cells = [CurveCell(word, None, None, 1 / len(words)) for word in words]
+    sizes = [3 / (number + 1) * (output + 1) for output in range(outputs)]
+    return Curve(
+        column=f"column {number}",
+        kind=kind,
+        unit="mmHg" if kind == "number" else "",
+        cells=tuple(cells),
+        values=tuple(
+            tuple(size * (place / len(cells) - 0.5) for place in range(len(cells))) for size in sizes
+        ),
+        bands=tuple((size / 4,) * len(cells) for size in sizes),
+        importance=tuple(sizes),
     )
 
 

@@ -21,7 +21,6 @@ from threading import Event
 
 import numpy as np
 
-from benchmarks.proposal import propose_task
 from benchmarks.rates.simulation import trainer_of_all
 from benchmarks.spec import Figure, figure
 from mechanisms.noise.randomness import SeededWords
@@ -29,6 +28,7 @@ from node.data.dataset import load_dataset
 from node.task.load import load_task
 from node.training.build import build_model
 from node.training.trainer import make_trainer
+from scenarios.tables.proposal import propose_task
 
 MEMBERS, EPSILON, DELTA = 10, 3.0, 1e-5
 _MOST_ROWS, _LABS, _TIMED = 40, 6, 30

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import mean_poisson_deviance, r2_score
 
-from benchmarks.defaults.reference import Kind, fitted_answers
-from benchmarks.defaults.sites import Split, split_of
-from benchmarks.defaults.swarm import prepare_split, rows_of, train_swarm
-from benchmarks.defaults.tables import BenchmarkData, Table
 from benchmarks.spec import Scores
 from node.task.data_schema import NumberTarget
+from scenarios.data.tables import Table, TableSet
 from scenarios.data.tabular import LOAN_FILE
 from scenarios.study.threads import one_thread
+from scenarios.tables.learning import prepare_split, rows_of, train_swarm
+from scenarios.tables.rivals import Kind, fitted_answers
+from scenarios.tables.sites import Split, split_of
 
 Numbers = NDArray[np.float64]
 
@@ -54,13 +54,9 @@ def loans(target: str, folder: Path) -> Table:
 
 
 SETS = {
-    "visits": BenchmarkData("visits", visits),
-    "open-accounts": BenchmarkData(
-        "open-accounts", lambda path: loans("open_acc", path), train=9000, test=9000
-    ),
-    "inquiries": BenchmarkData(
-        "inquiries", lambda path: loans("inq_last_6mths", path), train=9000, test=9000
-    ),
+    "visits": TableSet("visits", visits),
+    "open-accounts": TableSet("open-accounts", lambda path: loans("open_acc", path), train=9000, test=9000),
+    "inquiries": TableSet("inquiries", lambda path: loans("inq_last_6mths", path), train=9000, test=9000),
 }
 
 

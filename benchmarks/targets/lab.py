@@ -14,8 +14,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.defaults.swarm import train_swarm
-from benchmarks.proposal import propose_task
 from benchmarks.spec import Scores
 from benchmarks.walk.central import plain_auc
 from benchmarks.walk.hospitals import HEADER, SITES, TARGET, Rows, write
@@ -26,6 +24,8 @@ from node.data.sources import read_source
 from node.task.load import load_task
 from node.task.sections import Task
 from scenarios.study.threads import one_thread
+from scenarios.tables.learning import train_swarm
+from scenarios.tables.proposal import propose_task
 
 _ROWS = 1900
 _LIMIT = 2.5

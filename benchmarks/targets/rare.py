@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
-from benchmarks.defaults.sites import split_of
-from benchmarks.defaults.swarm import prepare_split, rows_of, train_swarm
-from benchmarks.defaults.tables import BenchmarkData, Table
 from benchmarks.spec import Scores
 from node.training.figures.calibration import calibration_of
 from node.training.figures.metrics import probabilities
+from scenarios.data.tables import Table, TableSet
 from scenarios.study.threads import one_thread
+from scenarios.tables.learning import prepare_split, rows_of, train_swarm
+from scenarios.tables.sites import split_of
 
 _ROWS, _SEED = 6000, 29
 _LOG_ODDS = -4.35
@@ -32,7 +32,7 @@ def rare_class(_: Path) -> Table:
 
 def rare_scores(number: int) -> Scores:
     """Return the figures of split `number`: mean P(yes) and log loss, balanced and corrected, and AUC."""
-    data = BenchmarkData("rare", rare_class)
+    data = TableSet("rare", rare_class)
     split = split_of(data, data.read(Path()), number)
     with one_thread(), tempfile.TemporaryDirectory() as files:
         task, sites, test = prepare_split(Path(files), split, "csv", ("--privacy", "none"))

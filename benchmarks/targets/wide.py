@@ -22,7 +22,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.proposal import propose_task
 from benchmarks.rates.simulation import final_average, trainer_of_all
 from benchmarks.spec import Scores
 from mechanisms.noise.randomness import SeededWords
@@ -35,6 +34,7 @@ from node.task.agreement_noise import noise_in_sum, noise_of
 from node.task.load import load_task
 from node.task.sections import Task
 from scenarios.study.threads import one_thread
+from scenarios.tables.proposal import propose_task
 
 Numbers = NDArray[np.float64]
 

@@ -75,6 +75,7 @@ from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import exit_status
 from node.runtime.record.events import Finished, Lingering, Observer, Observers, Started, Warned
 from node.runtime.record.own_figures import OwnBook
+from node.storage.file_shelf import FileShelves
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
 from node.storage.key_file import held, new_seed, write_key
 from node.storage.locks import InUse
@@ -108,6 +109,7 @@ from protocol.swarm.node_state import (
     SharedTask,
     Timeouts,
 )
+from protocol.vectors.shelf import MakeShelf
 from protocol.wire.endpoints import of_key
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
@@ -303,6 +305,7 @@ def prepared_on(
             tries=sums,
             report_every=report_every,
             cohort=exact,
+            purposes=learning.purposes,
             waits=options.wait_s > 0,
             nicknames=nicknames(options),
             swarm_folder=options.swarm_folder,
@@ -353,7 +356,12 @@ def _pins(options: NodeOptions, tracker: KnownTracker) -> dict[str, Key]:
 
 
 def _settings(
-    prepared: Prepared, key: NodeKey, endpoint: str, dimension: int, pins: Mapping[str, Key]
+    prepared: Prepared,
+    key: NodeKey,
+    endpoint: str,
+    dimension: int,
+    pins: Mapping[str, Key],
+    shelf: MakeShelf,
 ) -> Settings:
     options, plan, learning = prepared.options, prepared.plan, prepared.learning
     section = options.task.aggregation
@@ -400,6 +408,7 @@ def _settings(
             weak=section.weak and not plan.cohort,
             amnesty_s=section.amnesty_s,
         ),
+        shelf=shelf,
     )
 
 
@@ -610,7 +619,7 @@ async def _live(
 ) -> int:
     options, learning, access = prepared.options, prepared.learning, watched.access
     tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
-    settings = _settings(prepared, key, endpoint, state.dimension, _pins(options, tracker))
+    settings = _settings(prepared, key, endpoint, state.dimension, _pins(options, tracker), FileShelves(out))
     state.begin_epoch()  # before the node announces anything
     node_state = state.node_state
     if learning.job is not None and learning.job.is_over(state.base_vector):
@@ -637,7 +646,14 @@ async def _live(
     relay = _relay(prepared, key, peer.transport.counts, out)
     carried = None if relay is None else relay.view
     rounds = Rounds(out / HISTORY)
-    source = NodeViewSource(peer.inspector, watched.journal, rounds, prepared.there, carried)
+    source = NodeViewSource(
+        peer.inspector,
+        watched.journal,
+        rounds,
+        prepared.there,
+        carried,
+        curves=lambda: learning.trainer.curves(state.base_vector, options.task),
+    )
     page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
     inspector = peer.inspector
@@ -653,7 +669,7 @@ async def _live(
             page.tell_end()
             await peer.transport.leave()
         summary = await peer.summarise()
-        watched.observers.handle(Finished(summary, peer.own.figures))
+        watched.observers.handle(Finished(summary, peer.own.figures, prepared.plan.cohort))
         if linger_s and peer.end.is_over:
             watched.observers.handle(Lingering(linger_s))
             await kept.write()

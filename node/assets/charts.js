@@ -11,6 +11,7 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 // What a chart goes over: the word for it, where a round stands, and how that is written if it is no whole number.
 export const ROUNDS = { label: "Round", place: (round) => round.round };
+export const SUMS = { label: "Sum", place: (round) => round.sum_number };
 export const stepsOf = (every, last) => ({ label: "Step", place: (round) => Math.min(round.round * every, last) });
 
 // How wide the widest of some texts is.

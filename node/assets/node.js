@@ -1,13 +1,14 @@
 // What a node shows its owner.
 
-import { Chart, ROUNDS, stepsOf, summary } from "./charts.js";
+import { Chart, ROUNDS, stepsOf, SUMS, summary } from "./charts.js";
+import { CurvesPart } from "./curves.js";
 import { byId, children, element, remarks, rows, say, terms } from "./elements.js";
 import { explain } from "./glossary.js";
 import { aloneTile, OwnRows } from "./own.js";
 import { showRelay } from "./relay.js";
 import { RoundsTable } from "./rounds.js";
 import { Download } from "./stream.js";
-import { ACCOUNTANTS, besideText, bytes, count, counted, decimals, figure, fixed, inSentence, kindOf, list, metricOf, NONE, noteOf, ofAll, ofAllText, ofDate, ofDay, outcome, outcomes, PHASES, seconds, STEPS, TOO_FEW, total, valueOf } from "./words.js";
+import { ACCOUNTANTS, besideText, bytes, capital, count, counted, decimals, figure, fixed, inSentence, JOB_PHASES, JOB_STEPS, kindOf, list, metricOf, NONE, noteOf, ofAll, ofAllText, ofDate, ofDay, outcome, outcomes, PHASES, seconds, STEPS, TOO_FEW, total, valueOf } from "./words.js";
 
 const CONTACTS = {
   reachable: "Reachable",
@@ -17,7 +18,7 @@ const CONTACTS = {
   "not met": "Not met yet",
   refuses: "Refuses this node",
 };
-const IN_PRIVACY = new Set(["privacy", "trust", "protects", "unit", "not covered"]);
+const IN_PRIVACY = new Set(["privacy", "trust", "opened", "protects", "unit", "not covered"]);
 
 export const title = (view) => view.task;
 
@@ -41,6 +42,7 @@ export class NodePage {
     this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(valueOf)], { mark: (value, step) => this.metric.axis(value, step), format: (value) => this.metric.text(value), range: (plot, low, high) => rangeOf(this.metric, low, high) });
     this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], { mark: (value, step) => fixed(value, decimals(step)), format: short });
     this.own = new OwnRows(() => this.#own(this.view));
+    this.curves = new CurvesPart();
     this.table = new RoundsTable();
     this.download = new Download(byId("model-download"), byId("model-why"));
   }
@@ -49,6 +51,7 @@ export class NodePage {
     if (this.drawn !== view.history) this.#history(view);
     this.view = view;
     this.#own(view);
+    this.curves.show(view.curves);
     this.#privacy(view);
     this.#peers(view);
     this.#traffic(view);
@@ -67,14 +70,14 @@ export class NodePage {
   // What moves with the clock alone.
   tick(view, now) {
     const over = isOver(view);
-    const step = bySteps(view) ? `, step ${count(Math.min(view.generation + 1, view.steps))} of ${count(view.steps)}` : "";
-    say(byId("now-title"), over ? `${count(view.round)} of ${counted(view.rounds, "round")} are over` : `Round ${count(view.round + 1)} of ${count(view.rounds)}${step}`);
+    const step = bySteps(view) && !view.exact ? `, step ${count(Math.min(view.generation + 1, view.steps))} of ${count(view.steps)}` : "";
+    say(byId("now-title"), over ? overText(view) : `${view.exact ? `Sum ${count(Math.min(view.generation + 1, view.steps))} of at most ${count(view.steps)}` : `Round ${count(view.round + 1)} of ${count(view.rounds)}`}${step}${view.purpose ? `: ${view.purpose}` : ""}`);
     const left = view.until == null || view.phase === "idle" || view.ended || view.silent_since != null ? "" : `at most ${count(Math.max(0, Math.ceil(view.until - now)))} s more`;
     say(byId("now-left"), left);
-    byId("now-progress").max = view.rounds;
-    byId("now-progress").value = bySteps(view) && !over ? view.generation / view.report_every : view.round;
+    byId("now-progress").max = view.over ? 1 : view.rounds;
+    byId("now-progress").value = view.over ? 1 : bySteps(view) && !over ? view.generation / view.report_every : view.round;
     say(byId("now-sentence"), sentence(view));
-    say(byId("now-waiting"), capital(view.waiting));
+    say(byId("now-waiting"), waiting(view));
     byId("now-waiting").hidden = !view.waiting;
     const still = over || view.silent_since != null;
     byId("now-steps").hidden = still;
@@ -85,31 +88,39 @@ export class NodePage {
   news(view) {
     const last = view.history[view.history.length - 1];
     const warned = view.remarks.filter((remark) => remark.is_warning).pop();
-    const round = last ? `Round ${last.round}: ${outcome(last, bySteps(view))}; ${view.accuracy_of} ${inSentence(metricOf(last))} ${metricOf(last).text(valueOf(last))}.` : "";
+    const round = last ? `${capital(one(view))} ${last.sum_number ?? last.round}: ${outcome(last, bySteps(view))}; ${view.accuracy_of} ${inSentence(metricOf(last))} ${metricOf(last).text(valueOf(last))}.` : "";
     return warned && warned.text !== this.warned?.text ? `Warning: ${(this.warned = warned).text}` : `${round} ${capital(view.waiting)}`.trim();
   }
 
   #history(view) {
     this.drawn = view.history;
     const rounds = view.history;
-    const across = bySteps(view) ? stepsOf(view.report_every, view.steps) : ROUNDS;
+    const across = view.exact ? SUMS : bySteps(view) ? stepsOf(view.report_every, view.steps) : ROUNDS;
+    this.#name(view);
     const last = rounds[rounds.length - 1];
     this.metric = metricOf(last);
     say(byId("accuracy-title"), this.metric.name);
     this.accuracy.show(rounds, across);
     this.loss.show(rounds, across);
     const of = `${view.accuracy_of} rows`;
-    picture("accuracy", summary(this.metric.name, rounds, valueOf, this.metric.text, across), `Of the common model on the ${of}. ${rounds.some((round) => round.swarm) ? "Others see your rows only inside the sum of all peers." : "It stays on this node."} ${constant(last)}`);
+    picture(view, "accuracy", summary(this.metric.name, rounds, valueOf, this.metric.text, across), `Of the common model on the ${of}. ${rounds.some((round) => round.swarm) ? "Others see your rows only inside the sum of all peers." : "It stays on this node."} ${constant(last)}`);
     const only = last?.only_class == null ? [] : [`the model says “${last.only_class}” to every row: it does not tell the classes apart`];
     const flaws = [...only, ...(last?.flaws ?? [])];
     say(byId("only-class"), flaws.length ? `${capital(flaws.join("; "))}.` : "");
     byId("only-class").hidden = !flaws.length;
-    picture("loss", summary("Loss", rounds, loss, short, across), `Of the common model on the ${of}, and of this node's own training.`);
-    this.table.show(rounds, view.privacy != null, bySteps(view));
+    picture(view, "loss", summary("Loss", rounds, loss, short, across), `Of the common model on the ${of}, and ${view.exact ? "on this node's own rows" : "of this node's own training"}.`);
+    this.table.show(rounds, view.privacy != null, bySteps(view) && !view.exact);
     const { aggregated, rest } = view.whole ?? outcomes(rounds);
-    say(byId("rounds-sum"), rounds.length ? `${count(aggregated)} aggregated, ${rest}` : "none is over yet");
+    say(byId("rounds-sum"), rounds.length ? `${view.exact ? `${count(view.generation)} done` : `${count(aggregated)} aggregated`}, ${rest}` : "none is over yet");
     const left = view.whole ? view.whole.rounds - rounds.length : 0;
     say(byId("rounds-left-out"), left ? `${count(rounds.length)} of ${count(view.whole.rounds)} rounds are shown, evenly spaced; python -m node.report --csv writes all of them.` : "");
+  }
+
+  // What is counted: the rounds of a run, or the sums of a job.
+  #name(view) {
+    this.loss.series[1].label = view.exact ? "Own rows" : "Own training";
+    say(byId("rounds-title").firstChild, view.exact ? "Sums " : "Rounds ");
+    say(byId("rounds-none"), `No ${one(view)} is over yet: the first line comes with the end of the first ${one(view)}.`);
   }
 
   #figures(view) {
@@ -119,13 +130,13 @@ export class NodePage {
     const told = rounds.findLast((round) => round.swarm);
     const spent = view.privacy;
     const own = this.own.of(view);
-    const measured = !last ? "measured when the first round is over" : last.loss == null ? TOO_FEW : `on the ${view.accuracy_of} rows`;
+    const measured = !last ? `measured when the first ${one(view)} is over` : last.loss == null ? TOO_FEW : `on the ${view.accuracy_of} rows`;
     terms(byId("figures"), [
       { term: this.metric.name, text: last ? this.metric.text(valueOf(last)) : NOT_YET, more: [measured, last ? besideText(last) : ""].filter(Boolean).join("; ") },
       ...(own?.alone ? [aloneTile(own, this.metric)] : []),
       ...(told ? [{ term: "All peers", ...ofAllText(told) }] : []),
       { term: "Loss", text: last ? short(last.loss) : NOT_YET, more: measured },
-      { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
+      view.exact ? { term: "Sums done", text: count(view.generation), more: `of at most ${count(view.steps)}; ${rest}` } : { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
       { term: "Peers", ...company(view) },
       { term: "Sent", text: bytes(total(view.sent)), more: `${bytes(total(view.received))} received` },
       { term: "Epsilon spent", text: spent ? bound(spent.epsilon_spent) : "none", more: spent ? `of ${figure(spent.epsilon_budget)}${spent.honest ? `; ${figure(spent.epsilon_alone, 3)} if all others collude` : ""}` : "no differential privacy" },
@@ -134,7 +145,7 @@ export class NodePage {
 
   #privacy(view) {
     const privacy = view.privacy;
-    say(byId("privacy-sentence"), privacy ? ledger(privacy) : `No differential privacy is on, so nothing is counted. ${view.about.privacy ?? ""}`);
+    say(byId("privacy-sentence"), privacy ? ledger(privacy) : `No differential privacy is on, so nothing is counted. ${[view.about.privacy, view.about.opened && `${capital(view.about.opened)}.`].filter(Boolean).join(" ")}`);
     const gauge = byId("privacy-gauge");
     this.#trust(view);
     gauge.hidden = !privacy;
@@ -199,7 +210,12 @@ const MISSING = {
   refuses: "refuses this node",
 };
 
-const isOver = (view) => view.ended || view.round >= view.rounds;
+const isOver = (view) => view.ended || view.over || view.round >= view.rounds;
+const one = (view) => (view.exact ? "sum" : "round");
+const overText = (view) => (view.exact ? `${counted(view.generation, "sum")} ${view.generation === 1 ? "is" : "are"} done${view.over ? "" : `, of at most ${count(view.steps)}`}` : `${count(view.round)} of ${counted(view.rounds, "round")} are over`);
+
+// For whom the node waits, what follows, and since when that is so.
+const waiting = (view) => (view.waiting ? `${capital(view.waiting)}${view.waiting_since == null ? "" : ` (since ${ofDate(view.waiting_since)})`}` : "");
 
 const others = (view) => view.peers.filter((peer) => !peer.is_tracker);
 
@@ -212,7 +228,7 @@ const company = (view) => {
   }
   const last = view.history.findLast((round) => round.participants > 1);
   if (!last) return { text: "0", more: `others took part, of ${count(known)} known: this node learned alone` };
-  return { text: count(last.participants - 1), more: `others took part in the last common round (${count(last.round)}): ${counted(last.participants, "member")} with this node` };
+  return { text: count(last.participants - 1), more: `others took part in the last common ${one(view)} (${count(last.sum_number ?? last.round)}): ${counted(last.participants, "member")} with this node` };
 };
 
 // Who is missing at this moment, as warnings above those that came before.
@@ -232,8 +248,8 @@ const rangeOf = (metric, low, high) => {
 
 const constant = (round) => (round?.baseline == null ? "" : `${metricOf(round).constant}: ${metricOf(round).text(round.baseline)}.`);
 
-const picture = (name, text, caption) => {
-  byId(`${name}-plot`).setAttribute("aria-label", `${text} Each round stands in the table of rounds.`);
+const picture = (view, name, text, caption) => {
+  byId(`${name}-plot`).setAttribute("aria-label", `${text} Each ${one(view)} stands in the table of ${one(view)}s.`);
   say(byId(`${name}-caption`), caption);
 };
 
@@ -278,22 +294,21 @@ const note = (peer) => {
 const isStoring = (view) => view.phase === "idle" && (view.spent_s.group ?? 0) > 0;
 
 const ended = (view) => {
-  if (view.round >= view.rounds) return "The run is over.";
+  if (view.over || view.round >= view.rounds) return view.exact ? "The job is over: the model is ready." : "The run is over.";
   if (view.history.at(-1)?.reason === "all-spent") return "The run is over: too few members have any privacy budget left.";
+  if (view.exact && view.generation) return "The job stopped unfinished: all its sums have the members of the first one. What was agreed is kept; the same command goes on from here once all are there.";
   return "The node ended before its run was over; the same command goes on from here.";
 };
 
 const sentence = (view) => {
   if (view.silent_since != null) return `The node has written nothing since ${ofDate(view.silent_since)}: it was killed, or it hangs. The same command goes on from here.`;
   if (view.ended) return ended(view);
-  if (view.phase === "idle" && view.round >= view.rounds) return "Storing the model.";
-  const what = isStoring(view) ? "Judging and storing the new model" : PHASES[view.phase] ?? view.phase;
+  if (view.phase === "idle" && (view.over || view.round >= view.rounds)) return "Storing the model.";
+  const what = isStoring(view) ? "Judging and storing the new model" : (view.exact ? JOB_PHASES : PHASES)[view.phase] ?? view.phase;
   return view.waiting_for.length ? `${what}; waiting for ${list(view.waiting_for)}.` : `${what}.`;
 };
 
-const capital = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}` : "");
-
-const steps = (view, now) => STEPS.map(([phase, name], position) => {
+const steps = (view, now) => (view.exact ? JOB_STEPS : STEPS).map(([phase, name], position) => {
   const at = isStoring(view) ? STEPS.length : STEPS.findIndex(([other]) => other === view.phase);
   const spent = view.spent_s[phase] ?? 0;
   if (position === at) return { phase, name, className: "now", text: `now, ${count(Math.floor(spent + Math.max(0, now - view.phase_since)))} s` };

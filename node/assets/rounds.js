@@ -47,7 +47,9 @@ export class RoundsTable {
 
   #head() {
     const name = metricOf(this.rounds[this.rounds.length - 1]).name;
-    const headings = [...HEADINGS.map((heading) => heading || name), ...(this.isPrivate ? ["Epsilon"] : []), ...(this.bySteps ? [ALONE] : [])];
+    const isJob = this.rounds.some((round) => round.purpose != null);
+    const named = { [HEADLINE]: name, ...(isJob ? { Round: "Sum", Train: "Own rows", Aggregate: "Together" } : {}) };
+    const headings = [...HEADINGS.map((heading) => named[heading] ?? heading), ...(this.isPrivate ? ["Epsilon"] : []), ...(this.bySteps ? [ALONE] : [])];
     const row = byId("rounds-head");
     if (row.children.length === headings.length && [...row.children].every((cell, place) => cell.textContent === headings[place])) return;
     row.replaceChildren(...headings.map((heading) => {
@@ -60,7 +62,7 @@ export class RoundsTable {
 
   #cells(round) {
     return [
-      count(round.round),
+      count(round.sum_number ?? round.round),
       { text: outcome(round, this.bySteps), className: "text outcome" },
       round.participants ? count(round.participants) : NONE,
       metricOf(round).text(valueOf(round)),

@@ -112,6 +112,10 @@ export const PHASES = {
   closing: "Making sure that everyone has the last model",
 };
 
+// The same in a job whose sums all have the same members: each of them adds up something of its own rows.
+export const JOB_STEPS = STEPS.map(([phase, name]) => [phase, phase === "idle" ? "Add up own rows" : name]);
+export const JOB_PHASES = { ...PHASES, idle: "Adding up this node's own rows", following: "This node came after the first sum: it gets the result, and its rows count from the next job on" };
+
 const REASONS = {
   "group-timeout": "no group came together in time",
   "shares-timeout": "shares were missing",
@@ -132,13 +136,25 @@ const stepsIn = (round, missing) => {
   return `${counted(round.steps ?? 0, "step")}${failed}`;
 };
 
+// A sum of a job: what it was for, or why it did not come.
+const ofSum = (round, missing) => {
+  if (round.reason === "late-member") return `${capital(round.purpose)}: by the others; this node came after the first sum`;
+  if (round.reason != null) return `No sum (${round.purpose}): ${REASONS[round.reason] ?? round.reason}${missing}`;
+  const several = round.steps > 1 ? `, ${counted(round.steps, "sum")}` : "";
+  const failed = round.steps_failed ? `, after ${counted(round.steps_failed, "sum")} that failed${missing}` : "";
+  return `${capital(round.purpose)}${several}${failed}`;
+};
+
+export const capital = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}` : "");
+
 // `bySteps`: whether a round is made of steps that all members take; then a node has no update of its own.
 export const outcome = (round, bySteps = false) => {
+  const missing = round.missing.length ? `; missing ${round.missing.map((key) => round.names?.[key] ?? key.slice(0, 8)).join(", ")}` : "";
+  if (round.purpose != null) return ofSum(round, missing);
   if (round.reason === "all-spent") return "No more sums: too few have any privacy budget left";
   if (FOLLOWED.has(round.reason)) return "Followed the others";
   if (round.rolled_back) return "Rolled back";
   if (round.without?.length) return `Aggregated without ${list(round.without)}, gone for good`;
-  const missing = round.missing.length ? `; missing ${round.missing.map((key) => round.names?.[key] ?? key.slice(0, 8)).join(", ")}` : "";
   if (round.reason == null) return bySteps ? stepsIn(round, missing) : "Aggregated";
   const again = round.alone > 1 ? `; ${count(round.alone)} rounds alone in a row` : "";
   return `${bySteps ? "No step" : "Own update"}: ${REASONS[round.reason] ?? round.reason}${missing}${again}`;
@@ -154,7 +170,8 @@ export const outcomes = (rounds) => {
   const found = { aggregated: 0, alone: 0, followed: 0 };
   for (const round of rounds) found[kindOf(round)] += 1;
   const followed = found.followed ? `, ${count(found.followed)} followed` : "";
-  return { aggregated: found.aggregated, rest: `${count(found.alone)} on its own${followed}` };
+  const isJob = rounds.some((round) => round.purpose != null);
+  return { aggregated: found.aggregated, rest: `${count(found.alone)} ${isJob ? "did not come" : "on its own"}${followed}` };
 };
 
 export const ACCOUNTANTS = {

@@ -37,9 +37,18 @@ def swarm_view(name: str, view: NodeView) -> dict[str, object]:
         "task": view.task,
         "round": view.round,
         "rounds": view.rounds,
+        "done": _done(view),
         "state": state,
         "model_bytes": view.model_bytes,
     }
+
+
+def _done(view: NodeView) -> str:
+    """Returns how many rounds of a run are over, or how many sums of a job."""
+    if view.exact:
+        most = "" if view.over else f" of at most {view.steps}"
+        return f"{counted(view.generation, 'sum')}{most}"
+    return f"{view.round} of {view.rounds} rounds"
 
 
 def unreadable_view(name: str, why: str) -> dict[str, object]:
@@ -53,7 +62,7 @@ def standing_line(name: str, standing: str) -> dict[str, object]:
 
 
 def _without_rounds(name: str, task: str, state: str) -> dict[str, object]:
-    rounds = {"round": 0, "rounds": 0}
+    rounds = {"round": 0, "rounds": 0, "done": ""}
     return {"folder": name, "task": task, **rounds, "state": state, "model_bytes": None}
 
 

@@ -30,14 +30,14 @@ class ExactTrainer(Trainer):
     """Evaluates bases of `job` on a node's rows: before the first curve or tree all scores are alike.
 
     The job has the same members in all sums, as their totals have no noise. It has at most `most_sums`;
-    `round_sums` of them are a round, as people count them.
+    `round_sums` of them are a round, as people count them, and `purposes` say what they are for.
     """
 
     def __init__(self, task: Task, model: nn.Module, dataset: Dataset, seed: int) -> None:
         """Raises ConfigError for a task that is none for the job, UserError for too few rows."""
         super().__init__(model, task.train, dataset, seed, PlainSteps)
         self._own, self.most_sums, self.round_sums = exact_job(task, dataset)
-        self.job = Cohort(self._own)
+        self.job, self.purposes = Cohort(self._own), self._own.purposes
 
     def vector(self) -> Vector:
         """Returns base 0."""

@@ -10,6 +10,7 @@ from torch import nn
 
 from node.jobs.job import Job
 from node.storage.vector_files import Floats
+from node.task.sections import Task
 from node.training.figures.headline import Headline
 from node.training.local_tensors import Array
 from node.training.trainer import Evaluation
@@ -42,6 +43,9 @@ class NoModel:
     def module(self, vector: Floats) -> nn.Module:
         """Returns an identity."""
         return nn.Identity()
+
+    def curves(self, vector: Floats, task: Task) -> None:
+        """Returns nothing: there is no model."""
 
     def resume(self, stored: Mapping[str, Array]) -> None:
         """Does nothing: there are no own tensors."""

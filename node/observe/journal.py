@@ -50,5 +50,5 @@ class Journal:
                 self._remarks.append(Remark(at=self._now(), is_warning=False, text=event.text))
             case events.Warned() | events.RolledBack():
                 self._remarks.append(Remark(at=self._now(), is_warning=True, text=event.text))
-            case events.Finished(summary) if alone := alone_text(summary):
+            case events.Finished(summary, _, exact) if alone := alone_text(summary, exact=exact):
                 self._remarks.append(Remark(at=self._now(), is_warning=True, text=alone))

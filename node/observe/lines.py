@@ -27,7 +27,11 @@ def round_text(record: Record, rounds: int) -> str:
     spent = unbound if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent{colluding}; "
     back = "; rolled back" if record.rolled_back else ""
     together = "" if record.swarm is None else f"{swarm_text(record.swarm)}; "
-    return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {good}; {together}{spent}{times}"
+    which = f"round {record.round}/{rounds}"
+    if record.purpose is not None:
+        which = f"sum {record.sum_number} of at most {rounds} ({record.purpose})"
+        times = f"own rows {record.train_s:.2f} s, together {record.aggregate_s:.2f} s"
+    return f"{which}: {_outcome_text(record)}{back}; {good}; {together}{spent}{times}"
 
 
 def missing_text(record: Record) -> str:
@@ -37,6 +41,8 @@ def missing_text(record: Record) -> str:
 
 def _outcome_text(record: Record) -> str:
     missing = f", missing {missing_text(record)}" if record.missing else ""
+    if record.purpose is not None:
+        return _sum_text(record, missing)
     if record.reason is None:
         failed = f" and {record.steps_failed} more failed{missing}" if record.steps_failed else ""
         steps = f", {counted(record.steps, 'step')}{failed}" if record.steps else ""
@@ -46,32 +52,52 @@ def _outcome_text(record: Record) -> str:
         return "offered nothing: too few members have any privacy budget left"
     if record.reason == Reason.BUDGET_SPENT:
         return "offered nothing (the privacy budget is spent), followed the others"
-    if record.reason == Reason.LATE_MEMBER:
-        return "offered nothing (it came after the first sum), followed the others"
     alone = f", {counted(record.alone, 'round')} alone in a row" if record.alone > 1 else ""
     return f"own update kept ({record.reason}{missing}){alone}"
 
 
-def summary_text(summary: Summary, own: OwnFigures = NONE_KNOWN) -> str:
-    """Returns a run in one line, and its privacy ledger, if there is one, in another."""
+def _sum_text(record: Record, missing: str) -> str:
+    """Returns how a sum ended whose members are those of the first one."""
+    if record.reason is None:
+        failed = f", after {counted(record.steps_failed, 'sum')} that failed{missing}"
+        return f"{record.participants} members{failed if record.steps_failed else ''}"
+    if record.reason == Reason.LATE_MEMBER:
+        return (
+            "made by the others; this node came after the first sum, and its rows count from the next job on"
+        )
+    again = f", {counted(record.alone, 'time')} in a row" if record.alone > 1 else ""
+    return f"it did not come ({record.reason}{missing}){again}"
+
+
+def summary_text(summary: Summary, own: OwnFigures = NONE_KNOWN, *, exact: bool = False) -> str:
+    """Returns a run in one line, and its privacy ledger, if there is one, in another.
+
+    `exact`: it was a job whose sums all have the same members.
+    """
     secret = own.alone if own.secret else None
     said = summary.figures if secret is None else f"{summary.beside(secret)} (alone: {NOT_COVERED})"
     good = "; ".join((said, *summary.flaws))
     together = "" if summary.swarm is None else f"{swarm_text(summary.swarm)}; "
     ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
+    rounds = f"round {summary.rounds}: {summary.aggregated} aggregated, {summary.fallbacks} on its own"
+    after = counted(summary.generation, "sum") if exact else rounds
     return (
-        f"{'finished' if summary.finished else 'stopped'} after round {summary.rounds}: {summary.aggregated} "
-        f"aggregated, {summary.fallbacks} on its own; {good}; {together}"
+        f"{'finished' if summary.finished else 'stopped'} after {after}; {good}; {together}"
         f"base {summary.base_digest[:16]}; "
         f"{summary.bytes_sent / 1e6:.1f} MB sent in {summary.seconds:.0f} s{ledger}"
     )
 
 
-def alone_text(summary: Summary) -> str:
+def alone_text(summary: Summary, *, exact: bool = False) -> str:
     """Returns the last line of a run without one aggregated round; empty for any other run."""
     rounds = summary.aggregated + summary.fallbacks
     if summary.aggregated or not rounds:
         return ""
+    if summary.generation and exact:
+        return (
+            "this node came after the first sum: the result is of the others' rows, and its own count from "
+            "the next job on"
+        )
     if summary.generation:
         return f"0 of {rounds} rounds were aggregated with you: the model is the work of others"
     return (
@@ -97,9 +123,9 @@ def event_texts(event: NodeEvent) -> tuple[str, ...]:
             return (event.text,)
         case events.Warned(text) | events.RolledBack(text):
             return (f"warning: {text}",)
-        case events.Finished(summary, own):
-            alone = alone_text(summary)
-            return (summary_text(summary, own), *([f"warning: {alone}"] if alone else []))
+        case events.Finished(summary, own, exact):
+            alone = alone_text(summary, exact=exact)
+            return (summary_text(summary, own, exact=exact), *([f"warning: {alone}"] if alone else []))
 
 
 def event_values(event: NodeEvent) -> dict[str, object]:

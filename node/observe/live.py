@@ -32,6 +32,7 @@ _WORDS = {
     "catching up": "fetching the agreed model",
     "closing": "making sure that everyone has the last model",
 }
+_LATE = "following the others (this node came after the first sum)"
 
 
 class LiveView:
@@ -60,9 +61,9 @@ class LiveView:
                 self._console.print(Text(event.text, style="yellow"))
             case events.Warned(text) | events.RolledBack(text):
                 self._console.print(Text(f"warning: {text}", style="yellow"))
-            case events.Finished(summary, own):
-                self._console.print(Text(summary_text(summary, own), style="bold"))
-                if alone := alone_text(summary):
+            case events.Finished(summary, own, exact):
+                self._console.print(Text(summary_text(summary, own, exact=exact), style="bold"))
+                if alone := alone_text(summary, exact=exact):
                     self._console.print(Text(f"warning: {alone}", style="bold yellow"))
 
     async def show(self, take: Take) -> None:
@@ -76,9 +77,11 @@ class LiveView:
                 live.update(self._table(), refresh=True)
 
     def _panel(self, now: Snapshot) -> Group:
-        number = min(now.round + 1, now.rounds)
-        text = Text.assemble("round ", (f"{number}", "bold"), f" of {now.rounds}: ")
-        text.append(_WORDS.get(now.phase, now.phase), style="cyan")
+        number = min(now.round + 1, now.rounds)  # of a job: of its sums
+        kind, of = ("sum", f"at most {now.rounds} ({now.purpose})") if now.purpose else ("round", now.rounds)
+        text = Text.assemble(f"{kind} ", (f"{number}", "bold"), f" of {of}: ")
+        is_late = bool(now.purpose) and now.phase == "following"
+        text.append(_LATE if is_late else _WORDS.get(now.phase, now.phase), style="cyan")
         if now.waiting_for:
             more = " ..." if len(now.waiting_for) > 4 else ""
             text.append(f", waiting for {', '.join(now.waiting_for[:4])}{more}")
@@ -93,7 +96,16 @@ class LiveView:
         private = any((row.record.epsilon, row.record.delta) != (None, None) for row in self._rounds)
         shared = any(row.record.epsilon_alone is not None for row in self._rounds)
         metric = self._rounds[-1].record.metric if self._rounds else "accuracy"
-        names = ("round", "outcome", "with", METRIC_NAMES[metric], "train s", "aggregate s", "kB sent")
+        exact = any(row.record.purpose is not None for row in self._rounds)
+        names = (
+            "sum" if exact else "round",
+            "outcome",
+            "with",
+            METRIC_NAMES[metric],
+            "train s",
+            "aggregate s",
+            "kB sent",
+        )
         swarm = any(row.record.swarm is not None for row in self._rounds)
         costs = (
             *(["all, mine"] if swarm else []),
@@ -104,8 +116,13 @@ class LiveView:
             table.add_column(name, justify="left" if name == "outcome" else "right")
         for row in self._rounds:
             record = row.record
+            number = record.sum_number or record.round
             table.add_row(
-                *(f"{record.round}/{row.rounds}", _outcome(record), str(record.participants or "-")),
+                *(
+                    f"{number}/{row.rounds}",
+                    _outcome(record),
+                    str(record.participants or "-"),
+                ),
                 *(_headline(record), f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),
                 f"{record.bytes_sent / 1e3:.0f}",
                 *([_of_all(record)] if swarm else []),
@@ -141,6 +158,6 @@ def _outcome(record: Record) -> Text:
     if record.without:
         return Text(f"aggregated without {counted(len(record.without), 'elector')}", "bold yellow")
     if record.reason is None:
-        return Text("aggregated", "green")
-    followed = record.reason in FOLLOWED
-    return Text(f"{'followed' if followed else 'own'}: {record.reason}", "yellow")
+        return Text(record.purpose or "aggregated", "green")
+    own = "own" if record.purpose is None else "none"
+    return Text(f"{'followed' if record.reason in FOLLOWED else own}: {record.reason}", "yellow")

@@ -89,8 +89,8 @@ class LogObserver:
                 log.warning("rolled-back")  # its text contains two losses
             case events.Warned(text):
                 log.warning("warning", text=text)
-            case events.Finished(summary):
-                if alone := alone_text(summary):
+            case events.Finished(summary, _, exact):
+                if alone := alone_text(summary, exact=exact):
                     log.warning("alone", text=alone)
                 log.info("finished" if summary.finished else "stopped", **log_line(summary))
 

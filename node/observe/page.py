@@ -44,7 +44,17 @@ FRAME, FRONT = "frame.html", "page.html"
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PARTS = (
     *("tokens.css", "page.css", "icon.svg"),
-    *("page.js", "node.js", "tracker.js", "comparison.js", "stream.js", "charts.js", "rounds.js", "own.js"),
+    *(
+        "page.js",
+        "node.js",
+        "tracker.js",
+        "comparison.js",
+        "stream.js",
+        "charts.js",
+        "rounds.js",
+        "own.js",
+        "curves.js",
+    ),
     *("elements.js", "glossary.js", "relay.js", "words.js"),
     *("uPlot.iife.min.js", "uPlot.min.css"),
 )

@@ -22,6 +22,7 @@ from node.runtime.privacy.budget import facts, steps_charged
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
 from node.system.addresses import split_endpoint
+from node.training.figures.column_curves import Curves
 from protocol.swarm.inspection import KnownPeer
 from protocol.swarm.meeting.clock_skew import TOLERANCE_S
 from protocol.swarm.meeting.room import Waiting
@@ -46,10 +47,12 @@ class NodeViewSource:
         rounds: Rounds,
         there: Callable[[], Mapping[Key, relayed.Presence]] = dict,
         carried: Callable[[], RelayView] | None = None,
+        curves: Callable[[], Curves | None] = lambda: None,
     ) -> None:
         """`there` returns whether members are there that are reached by their keys, with monotonic times.
 
-        `carried` returns what the node carries for others; None: it is no relay.
+        `carried` returns what the node carries for others; None: it is no relay. `curves` returns those of
+        the agreed model, in a thread.
         """
         self._inspector = inspector
         self._there = there
@@ -60,6 +63,10 @@ class NodeViewSource:
         self._privacy: Mapping[str, object] | None = None
         self._counted_at: float | None = None
         self._model_bytes: int | None = None
+        self._waiting_since: float | None = None
+        self._make_curves = curves
+        self._curves: Curves | None = None
+        self._curves_of: bytes | None = None
         self.ended = False
 
     def now(self) -> float:
@@ -76,6 +83,9 @@ class NodeViewSource:
     def _read(self) -> None:
         self._rounds.read()
         self._model_bytes = size_of(self._inspector.out / MODEL)
+        digest = self._inspector.state.base.digest
+        if digest != self._curves_of:
+            self._curves_of, self._curves = digest, self._make_curves()
 
     async def _count(self) -> None:
         """Computes what is spent, at most once in COUNTED_S: with steps the ledger changes more often."""
@@ -119,7 +129,17 @@ class NodeViewSource:
             own=parts.own.figures.open,
             own_here=parts.own.figures.secret,
             relay=None if self._carried is None else self._carried(),
+            curves=self._curves,
+            exact=parts.plan.cohort,
+            over=parts.node.is_over,
+            purpose=parts.plan.purpose(parts.state.base.generation) if parts.plan.purposes else "",
+            waiting_since=self._since(bool(parts.waiting)),
         )
+
+    def _since(self, waits: bool) -> float | None:
+        """Returns since when the node waits for somebody, as its view was first made then."""
+        self._waiting_since = (self._waiting_since or self.now()) if waits and not self.ended else None
+        return self._waiting_since
 
     def _presences(self) -> Mapping[Key, Presence]:
         at = self._inspector.shell.clock.at

@@ -15,6 +15,7 @@ from node.relay.relaying import RelayView
 from node.runtime.record.figures import Record
 from node.runtime.record.own_figures import OwnFigures
 from node.storage.plain import plain
+from node.training.figures.column_curves import Curves
 
 MORE_HISTORY = "history_more"
 
@@ -81,6 +82,8 @@ class NodeView:
     ended: bool
     waiting: str = ""
     """Why no group forms that can make a strong model; empty if there is no obstacle."""
+    waiting_since: float | None = None
+    """Since when it has waited; None if there is no obstacle."""
     electors_missing: int = 0
     """How many more electors such a group needs at least."""
     report_every: int | None = None
@@ -99,6 +102,14 @@ class NodeView:
     """Whether `own` is secret: then the page asks for it separately, which works on this machine alone."""
     relay: RelayView | None = None
     """What it carries for others; None: it is no relay."""
+    curves: Curves | None = None
+    """What each column adds to the predictions, as of the last round; None: the model is not additive."""
+    exact: bool = False
+    """Whether all sums have the members of the first one, as those of a job without noise."""
+    over: bool = False
+    """Whether no sum follows: a job may be over before its most sums."""
+    purpose: str = ""
+    """What the sum in progress is for, in a word; empty where all are alike."""
 
 
 @dataclass(frozen=True, slots=True)

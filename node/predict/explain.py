@@ -39,3 +39,17 @@ def contributions(saved: SavedModel, x: torch.Tensor, outputs: torch.Tensor) -> 
     parts = added[torch.arange(len(x)), :, chosen] * unit  # (n, columns)
     cells = [[f"{part:.6g}" for part in row] for row in parts.tolist()]
     return [heads, *cells]
+
+
+def explained_words(saved: SavedModel) -> str:
+    """Says what the cells of `contributions` add up to."""
+    model, schema = saved.model, saved.task.data.schema
+    if not isinstance(model, Additive) or schema is None:
+        raise ValueError("the model has no parts by column")
+    target, base = schema.target, float(model.base[0])
+    each = f"each column {shown('by ...')} is what it adds to"
+    if isinstance(target, NumberTarget):
+        return f"{each} {target.name or 'the number'}, from {target.mean + base * target.std:.6g} on"
+    if model.base.shape[0] > 1:
+        return f"{each} the log odds of the predicted class"
+    return f"{each} the log odds of {shown(target.values[1])}, from {base:.6g} on"

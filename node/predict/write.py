@@ -8,14 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from node.cli.sigint import begun
-from node.predict.explain import contributions
-from node.predict.model import answer, calibration, figures, open_model, written
+from node.predict.explain import contributions, explained_words
+from node.predict.model import SavedModel, answer, calibration, figures, open_model, written
 from node.predict.options import PredictOptions
 from node.predict.rows import read_rows
 from node.runtime.privacy.budget import ledger_text
 from node.storage.whole_files import ANYBODYS, replace_file
 from node.system.errors import ConfigError, one_line, reason, shown
 from node.task.load import with_cells
+from node.task.table_models import is_exact
 from node.training.figures.metric_words import headline_text, metric_text
 from node.training.trainer import Evaluation
 
@@ -30,8 +31,10 @@ def predict(options: PredictOptions) -> str:
     say = _as_json if options.json else _as_text
     corrected = calibration(saved)
     chances = "" if corrected is None else corrected.says
-    text = say(len(outputs), str(options.out), found, saved.about, chances)
+    text = say(len(outputs), str(options.out), found, saved, chances)
     parts = contributions(saved, rows.x, outputs) if options.explain else None
+    if parts is not None and not options.json:
+        text += f"\nexplained: {explained_words(saved)}"
     begun()
     _write(options.out, written(saved, outputs, parts))
     return text
@@ -44,8 +47,8 @@ def _write(path: Path, content: bytes) -> None:
         raise ConfigError(f"--out {shown(str(path))} cannot be written: {reason(error)}") from error
 
 
-def _as_json(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object], chances: str) -> str:
-    model = {key: about.get(key) for key in ("base_digest", "generation", "participants", "privacy")}
+def _as_json(rows: int, out: str, found: Evaluation | None, saved: SavedModel, chances: str) -> str:
+    model = {key: saved.about.get(key) for key in ("base_digest", "generation", "participants", "privacy")}
     said = {"event": "predicted", "rows": rows, "out": out, "metrics": None, "model": model}
     said["probabilities"] = chances or None
     if found is not None:
@@ -59,11 +62,12 @@ def _metrics(found: Evaluation) -> Mapping[str, float | None]:
     return found.metrics if found.accuracy is None else {**found.metrics, "accuracy": found.accuracy}
 
 
-def _as_text(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object], chances: str) -> str:
-    privacy = about.get("privacy")
+def _as_text(rows: int, out: str, found: Evaluation | None, saved: SavedModel, chances: str) -> str:
+    privacy = saved.about.get("privacy")
     told_of = ("base_digest", "generation", "participants")
-    base, generation, updates = (one_line(str(about.get(key)))[:16] for key in told_of)
-    lines = [f"model: base {base} of generation {generation}, the mean of {updates} updates"]
+    base, generation, members = (one_line(str(saved.about.get(key)))[:16] for key in told_of)
+    made = f"exact sums over {members} members" if is_exact(saved.task) else f"the mean of {members} updates"
+    lines = [f"model: base {base} of generation {generation}, {made}"]
     if isinstance(privacy, dict):
         lines.append(_spent(privacy))
     lines.append(f"predictions: {rows} rows in {out}")

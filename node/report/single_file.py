@@ -74,7 +74,9 @@ def _kept(view: NodeView, most: int) -> dict[str, object]:
     endings = Counter(one.outcome for one in view.history)
     followed = sum(one.reason in FOLLOWED for one in view.history)
     alone = len(view.history) - endings["aggregated"] - followed
-    rest = f"{alone} on its own" + (f", {followed} followed" if followed else "")
+    rest = f"{alone} {'did not come' if view.exact else 'on its own'}" + (
+        f", {followed} followed" if followed else ""
+    )
     whole = {"rounds": len(view.history), "aggregated": endings["aggregated"], "rest": rest}
     shown = replace(view, history=thinned(view.history, most), relay=None)  # whom it carries for is theirs
     return {**document(shown), "whole": whole}

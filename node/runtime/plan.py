@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from node.storage.nicknames import NO_NICKNAMES, Nicknames
@@ -33,6 +34,8 @@ class Plan:
     """The sums in a round, each of which is for one base; None: each round is one sum, of updates."""
     cohort: bool = False
     """Whether all sums have the members of the first one: without one of them, none comes."""
+    purposes: tuple[tuple[str, int], ...] = ()
+    """What the sums of a job are for, each in a word with their number, in their order; (): all are alike."""
     waits: bool = False
     """Whether the owner has it wait for the first group: it gives up without one."""
     nicknames: Nicknames = NO_NICKNAMES
@@ -43,6 +46,12 @@ class Plan:
     def round(self, base: Base) -> int:
         """Returns the last round that ended with this base, by the sums that led there."""
         return self.round_after(base.generation)
+
+    def purpose(self, generation: int) -> str:
+        """Returns what the sum is for that follows a base of this generation; "sum" if all are alike."""
+        ends = accumulate(sums for _, sums in self.purposes)
+        words = (word for (word, _), end in zip(self.purposes, ends, strict=True) if generation < end)
+        return next(words, self.purposes[-1][0] if self.purposes else "sum")
 
     def round_after(self, sums: int) -> int:
         """Returns the last round that ended after so many sums; of a node that claims too many, the last."""

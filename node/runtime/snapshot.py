@@ -25,7 +25,7 @@ class Snapshot:
 
     task: str
     round: int
-    """The last round that ended."""
+    """The last round that ended; with a `purpose`, the last sum."""
     rounds: int
     phase: str
     waiting_for: tuple[str, ...]
@@ -33,6 +33,8 @@ class Snapshot:
     """Seconds until the phase ends at the latest; None if it has no limit."""
     waiting: str
     """Why no group forms; empty if there is no obstacle."""
+    purpose: str = ""
+    """What the sum in progress is for, in a job whose sums all have the same members; otherwise empty."""
 
 
 Take = Callable[[], Awaitable[Snapshot]]
@@ -110,12 +112,13 @@ class Inspector:
         status = self.node.status
         return Snapshot(
             task=self.plan.task.task.name,
-            round=self.plan.round(self.state.base),
-            rounds=self.plan.rounds,
+            round=self.state.base.generation if self.plan.cohort else self.plan.round(self.state.base),
+            rounds=self.plan.sums if self.plan.cohort else self.plan.rounds,
             phase=status.phase,
             waiting_for=self.called(status.waiting_for),
             left_s=left_s(status.deadline, self.shell.clock.now()),
             waiting=self.waiting,
+            purpose=self.plan.purpose(self.state.base.generation) if self.plan.cohort else "",
         )
 
 

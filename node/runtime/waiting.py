@@ -28,8 +28,14 @@ _THEN = {
     Stage.VERSIONS: (
         "no group can form without them: upgrade all nodes of the swarm together; no round is spent meanwhile"
     ),
+    Stage.COHORT: (
+        "all sums have the members of the first one: when this node has waited (--wait), the job stops, "
+        "keeps what was agreed, and goes on once all are started again"
+    ),
     Stage.SAID: "a model is made without them once all nodes of a group count them so",
 }
+_HELPLESS = (Stage.TOO_FEW, Stage.VERSIONS, Stage.COHORT, Stage.SAID)
+"""What is not overcome by declaring peers gone for good."""
 _HAND_OVER = "; if they have ended their run, one of them starts again, and gives this node the last model"
 
 
@@ -37,7 +43,7 @@ def waiting_text(found: Obstacle | None, nicknames: Nicknames, out: Path | None)
     """Returns the obstacle in one line; empty if there is none. `out`: the node's folder, for advice."""
     if found is None:
         return ""
-    is_helped = bool(found.absent) and found.stage not in (Stage.TOO_FEW, Stage.VERSIONS, Stage.SAID)
+    is_helped = bool(found.absent) and found.stage not in _HELPLESS
     advice = f"; if they are gone for good: {command(out)}" if is_helped and out is not None else ""
     if found.stage is Stage.SAID:
         names = ", ".join(_named(one, found, nicknames) for one in found.absent)
@@ -104,7 +110,7 @@ def _then(found: Obstacle) -> str:
         ended = found.here == 1 and found.whose in (Whose.LAST, Whose.STRONG)
         return f"a model takes at least {found.least} peers, and {is_here} here{_HAND_OVER * ended}"
     then = _THEN.get(found.stage) or f"goes on without them {_patience(found.patience)}"
-    if found.patience.amnesty_s is None or found.stage is Stage.SAID:
+    if found.patience.amnesty_s is None or found.stage in (Stage.COHORT, Stage.SAID):
         return then
     silent = "without a quorum those that are silent count as gone for good (aggregation.amnesty_s)"
     return f"{then}; after {found.patience.amnesty_s:g} s {silent}"

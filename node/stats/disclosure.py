@@ -1,8 +1,9 @@
 """What a report does not print, so that it describes no few people. A peer's own process has seen the totals.
 
-A cell of 1 to 4 rows is hidden. So is a second one wherever a printed total would tell the first by a
-subtraction. Means want 5 rows, quartiles 20. No minimum or maximum is printed, and curves end where fewer
-than 5 are at risk. Cells: DataSHIELD's `nfilter.tab` has 3.
+A cell of 1 to 4 rows is hidden. So is a second one wherever a printed total would tell the first, by a
+subtraction or as the only one that fits. A test of hidden counts would tell them, too, and is left out. Means
+want 5 rows, and so do the rows that are left over beside printed means; quartiles want 20. No minimum or
+maximum is printed, and curves end where fewer than 5 are at risk. Cells: DataSHIELD's `nfilter.tab` has 3.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def part_of(rows: int, of: int) -> Cell:
 def hidden(table: Counts) -> NDArray[np.bool_]:
     """Returns which counts to hide, of a table (r, c) and its margins: (r + 1, c + 1), the totals last.
 
-    In each row and each column, totals included, either none is hidden or at least two are.
+    In each row and each column, totals included, either none is hidden, or at least two are that may have
+    more than one value.
     """
     whole = np.pad(table, ((0, 1), (0, 1)))
     whole[-1], whole[:, -1] = whole.sum(axis=0), whole.sum(axis=1)
@@ -54,11 +56,32 @@ def hidden(table: Counts) -> NDArray[np.bool_]:
     while True:
         lines = [(whole[row], hide[row]) for row in range(len(whole))]
         lines += [(whole[:, column], hide[:, column]) for column in range(whole.shape[1])]
-        alone = next(((counts, marks) for counts, marks in lines if marks.sum() == 1), None)
-        if alone is None:
+        told = next(((counts, marks) for counts, marks in lines if _is_told(counts, marks)), None)
+        if told is None:
             return hide
-        counts, marks = alone
+        counts, marks = told
         marks[_next_to_hide(counts, marks)] = True
+
+
+def _is_told(counts: Counts, marks: NDArray[np.bool_]) -> bool:
+    """Returns whether a line, the total last, tells what it hides: one count, or the only ones that fit."""
+    if marks.sum() < 2 or marks[-1]:
+        return bool(marks.sum() == 1)
+    of, is_few = int(counts[marks].sum()), counts[marks] < LEAST_CELL
+    least = int(np.where(is_few, 1, LEAST_CELL).sum())
+    return of <= least or bool(is_few.all() and of == (LEAST_CELL - 1) * len(is_few))
+
+
+def hidden_means(rows: Counts, groups: int) -> NDArray[np.bool_]:
+    """Returns which means to hide of the first `groups` of (S,) groups, whose rows' mean is printed, too.
+
+    What is left over beside the printed ones are no few rows.
+    """
+    hide = (rows < LEAST_CELL) | (np.arange(len(rows)) >= groups)
+    while 0 < rows[hide].sum() < LEAST_CELL and not hide.all():
+        printed = np.flatnonzero(~hide)
+        hide[printed[np.argmin(rows[printed])]] = True
+    return hide[:groups]
 
 
 def _next_to_hide(counts: Counts, marks: NDArray[np.bool_]) -> int:

@@ -18,11 +18,14 @@ from node.jobs.statistics.design import design
 from node.jobs.statistics.glm import Glm
 from node.jobs.statistics.models import ModelPart
 from node.jobs.statistics.part import Part
+from node.jobs.statistics.sites import SitesPart
 from node.jobs.statistics.survival import MOST_TIMES, Cox, SurvivalPart, Times
 from node.jobs.statistics.together import Statistics
+from node.stats.disclosure import LEAST_CELL
 from node.stats.formula import parse
 from node.system.errors import ConfigError, shown
 from node.task.statistics import ModelAsked, StatisticsSection, SurvivalAsked
+from protocol.wire.ids import Key
 
 MOST_WORDS = 1 << 21
 """The most words of a sum: 8 MB."""
@@ -47,20 +50,26 @@ class Plan:
     table_one: CountsPart
     models: tuple[ModelPart, ...]
     survival: tuple[SurvivalPlan, ...]
+    sites: SitesPart
+    """Each member's own figures; part of the job if all have said so."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts of its job, in order."""
         survival = [part for plan in self.survival for part in (plan.curves, plan.cox) if part is not None]
-        return (self.table_one, *self.models, *survival)
+        sites = (self.sites,) if self.asked.per_site else ()
+        return (self.table_one, *self.models, *survival, *sites)
 
     def job(self, table: Table) -> Statistics:
         """Returns the job of a member with these rows."""
         return Statistics(self.parts, table)
 
 
-def plan(asked: StatisticsSection, columns: Mapping[str, Column]) -> Plan:
-    """Returns the plan for `columns`, by name. Raises ConfigError for what cannot be computed of them."""
+def plan(asked: StatisticsSection, columns: Mapping[str, Column], own: Key = b"") -> Plan:
+    """Returns the plan for `columns`, by name, of the member with the key `own`.
+
+    Raises ConfigError for what cannot be computed of them.
+    """
     by = None if asked.by is None else _category(asked.by, f"{_SECTION}.by", columns)
     counted = tuple(column for column in columns.values() if column != by)
     for place, pair in enumerate(asked.tables):
@@ -80,6 +89,7 @@ def plan(asked: StatisticsSection, columns: Mapping[str, Column]) -> Plan:
             _survival(each, f"{_SECTION}.survival.{place}", columns, asked.least_rows)
             for place, each in enumerate(asked.survival)
         ),
+        sites=SitesPart(counted, own, LEAST_CELL, asked.least_rows),
     )
     most = max(sum(part.words(generation) for part in found.parts) for generation in range(4))
     if most > MOST_WORDS:

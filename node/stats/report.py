@@ -10,14 +10,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
-from importlib import resources
 
 import numpy as np
 
+from node.report.html_page import asset_text, html_page
 from node.stats.charts import forest, histogram, survival
 from node.stats.disclosure import LEAST_CELL, LEAST_FOR_QUARTILES
 from node.stats.estimates import INTERCEPT
-from node.stats.results import ModelResult, NumberSummary, Results, SurvivalResult
+from node.stats.results import MINE, ModelResult, NumberSummary, Results, SiteSummary, SurvivalResult
 from node.stats.tables import (
     RATIOS,
     TextTable,
@@ -37,8 +37,9 @@ _LINKS = {
 }
 
 
-def html(results: Results, made: str) -> str:
-    """Returns the report; `made`: when, and by what, as text."""
+def html(results: Results, made: str, mine: SiteSummary | None = None) -> str:
+    """Returns the report; `made`: when, and by what, as text; `mine`: the column of this member alone."""
+    apart = results.sites if mine is None else (mine, *results.sites)
     table = results.table_one
     figures = [
         f"<figure>{histogram(column)}<figcaption>{escape(column.name)}</figcaption></figure>"
@@ -46,7 +47,12 @@ def html(results: Results, made: str) -> str:
         if isinstance(column, NumberSummary) and column.bars
     ]
     sections = [
-        _section("Table one", _table(table_one_text(table)), *_grid(figures)),
+        _section(
+            "Table one",
+            _table(table_one_text(table, apart)),
+            *([] if mine is None else [f"<p class='note'>{_MINE}</p>"]),
+            *_grid(figures),
+        ),
         *(
             _section("Cross tables", *map(_table, map(cross_text, results.tables)))
             for _ in results.tables[:1]
@@ -60,15 +66,16 @@ def html(results: Results, made: str) -> str:
         _section("Methods", f"<p>{escape(methods(results))}</p>"),
         _section("What is not printed", f"<p>{escape(_HIDDEN if results.privacy is None else _DROWNED)}</p>"),
     ]
-    return _PAGE.format(
+    unfinished = f"<p class='note'>{escape(results.unfinished)}</p>" if results.unfinished else ""
+    return html_page(
+        title=f"Statistics of {results.members} members",
+        overline="Murmuration statistics",
+        heading=f"{table.rows[0]} rows of {results.members} members",
+        lead=f"<p>{escape(made)}</p>{unfinished}",
+        style=asset_text("node.stats", "charts.css"),
+        policy=_POLICY,
+        main="\n".join(sections),
         mark=MARK,
-        policy=escape(_POLICY),
-        style=_asset("node", "tokens.css") + _asset("node.stats", "charts.css"),
-        rows=escape(str(table.rows[0])),
-        members=results.members,
-        made=escape(made),
-        unfinished=f"<p class='note'>{escape(results.unfinished)}</p>\n" if results.unfinished else "",
-        sections="\n".join(sections),
     )
 
 
@@ -126,16 +133,20 @@ _PRIVATE = (
     "squares, projection). Continuous variables are given as mean (standard deviation) and median "
     "[quartiles]; no tests were made."
 )
+_MINE = (
+    f"The column <i>{MINE}</i> is of this site's rows alone, and stands in no other site's report: leave it "
+    "out of what you pass on."
+)
 _DROWNED = (
     "A figure whose noise has a standard deviation above a quarter of it is not printed. No member has seen "
     "a total without noise."
 )
 _HIDDEN = (
     f"Counts of 1 to {LEAST_CELL - 1} are printed as < {LEAST_CELL}, and a second count is hidden where a "
-    f"total would tell the first. Groups below {LEAST_CELL} have no mean, groups below "
-    f"{LEAST_FOR_QUARTILES} no quartiles; minimum and maximum are never printed; bars of histograms hold "
-    f"{LEAST_CELL} rows or more, and curves end where fewer than {LEAST_CELL} are at risk. Each site's own "
-    "program has seen the totals that this report hides."
+    f"total would tell the first; a test of hidden counts is left out. Groups below {LEAST_CELL} have no "
+    f"mean, groups below {LEAST_FOR_QUARTILES} no quartiles; minimum and maximum are never printed; bars of "
+    f"histograms hold {LEAST_CELL} rows or more, and curves end where fewer than {LEAST_CELL} are at risk. "
+    "Each site's own program has seen the totals that this report hides."
 )
 
 
@@ -173,34 +184,3 @@ def _table(table: TextTable) -> str:
         f"<div class='scroll'><table><caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
-
-
-def _asset(package: str, name: str) -> str:
-    return resources.files(package).joinpath("assets", name).read_text("utf-8")
-
-
-_PAGE = """<!DOCTYPE html>
-{mark}
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Statistics of {members} members</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<header>
-<p class="overline">Murmuration statistics</p>
-<h1>{rows} rows of {members} members</h1>
-<p>{made}</p>
-{unfinished}</header>
-<main>
-{sections}
-</main>
-</body>
-</html>
-"""

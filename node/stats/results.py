@@ -12,6 +12,7 @@ from node.jobs.statistics.columns import Category, Number
 from node.jobs.statistics.counts import QUARTERS, Counted, CountsPart, value_at
 from node.jobs.statistics.models import MOST_OF_ROWS, ModelPart
 from node.jobs.statistics.newton import Newton, Status
+from node.jobs.statistics.sites import Site
 from node.stats.disclosure import (
     LEAST_CELL,
     LEAST_FOR_QUARTILES,
@@ -20,6 +21,7 @@ from node.stats.disclosure import (
     bins,
     cell,
     hidden,
+    hidden_means,
     last_place,
     part_of,
 )
@@ -34,10 +36,13 @@ from node.stats.tests import (
     difference_of_shares,
     log_rank,
 )
+from node.storage.nicknames import DIGITS
 from node.storage.vector_files import Floats
 
 Counts = NDArray[np.int64]
 _BARS = 32
+MINE = "mine"
+"""What a member's own column is called."""
 Shown = tuple[Cell, ...]
 """Counts by group, those of all rows first."""
 
@@ -88,6 +93,16 @@ class TableOne:
     groups: tuple[str, ...]
     rows: Shown
     columns: tuple[NumberSummary | CategorySummary, ...]
+
+
+@dataclass(frozen=True)
+class SiteSummary:
+    """A member's column of table one: mean and deviation, or counts of levels, and last of the missing."""
+
+    name: str
+    rows: int
+    moments: dict[str, tuple[float, float] | Hidden]
+    counts: dict[str, Shown]
 
 
 @dataclass(frozen=True)
@@ -156,6 +171,8 @@ class Results:
     correlations: tuple[Correlation, ...]
     models: tuple[ModelResult, ...]
     survival: tuple[SurvivalResult, ...]
+    sites: tuple[SiteSummary, ...] = ()
+    """Each member's own figures, if all have said so, by the first digits of its key."""
     unfinished: str | None = None
     """Why models are left out that are not done: a member is gone; None: all is done."""
 
@@ -171,6 +188,7 @@ def results(plan: Plan, base: Floats, members: int) -> Results | None:
         return _model(part, part.newton(states[id(part)]), title, kind, int(counted.rows.sum()))
 
     asked = zip(plan.asked.models, plan.models, strict=True)
+    sites = plan.sites.sites(states[id(plan.sites)]) if id(plan.sites) in states else ()
     return Results(
         members=members,
         privacy=None,
@@ -181,7 +199,24 @@ def results(plan: Plan, base: Floats, members: int) -> Results | None:
         survival=tuple(
             _survival(one, one.curves.counted(states[id(one.curves)]), model) for one in plan.survival
         ),
+        sites=tuple(site_summary(one, plan, one.key.hex()[:DIGITS]) for one in sites),
     )
+
+
+def site_summary(site: Site, plan: Plan, name: str) -> SiteSummary:
+    """Returns what a member shows, in the columns' units."""
+    moments: dict[str, tuple[float, float] | Hidden] = {}
+    for column in plan.sites.columns:
+        if isinstance(column, Number):
+            one, extent = site.moments[column.name], column.extent
+            moments[column.name] = (
+                Hidden.BESIDE if one is None else (extent.middle + extent.half * one[0], extent.half * one[1])
+            )
+    counts = {
+        name: tuple(Hidden.BESIDE if count is None else count for count in of)
+        for name, of in site.counts.items()
+    }
+    return SiteSummary(name, site.rows, moments, counts)
 
 
 def _model(part: ModelPart, newton: Newton, title: str, kind: str, of: int) -> ModelResult:
@@ -238,9 +273,10 @@ def _number(
         extent = column.extent
         return Moments(rows, extent.middle + extent.half * mean, extent.half * spread**0.5)
 
-    all_moments = [moments(rows, mean, squares)]
     of_groups = zip(there.tolist(), means.tolist(), counted.squares[name].tolist(), strict=True)
-    all_moments += [moments(*each) for each in of_groups][:groups]
+    all_moments = [moments(rows, mean, squares), *[moments(*each) for each in of_groups][:groups]]
+    few = [rows < LEAST_CELL, *hidden_means(there, groups).tolist()]
+    compared = all_moments[1:] if not any(few) else []
     missing = np.append(counted.rows - there, (counted.rows - there).sum())
     places = [len(counted.places[name]) - 1, *range(groups)]
     shown = _shown(missing, marks[1], groups)
@@ -253,14 +289,15 @@ def _number(
         name=name,
         missing=shown,
         moments=tuple(
-            (one.mean, one.deviation) if one.rows >= LEAST_CELL else Hidden.FEW for one in all_moments
+            Hidden.FEW if one.rows < LEAST_CELL else Hidden.BESIDE if is_few else (one.mean, one.deviation)
+            for one, is_few in zip(all_moments, few, strict=True)
         ),
         quartiles=tuple(
             _quartiles(column, counted.places[name][place], one.rows)
             for place, one in zip(places, all_moments, strict=True)
         ),
-        test=compare_means(all_moments[1:]),
-        difference=difference_of_means(all_moments[1:]),
+        test=compare_means(compared),
+        difference=difference_of_means(compared),
         bars=tuple((column.low + a * step, column.low + b * step, count) for a, b, count in bars),
         outside=cell(outside, 0 < outside < LEAST_CELL),
     )
@@ -280,14 +317,16 @@ def _category(column: Category, table: Counts, marks: NDArray[np.bool_], groups:
     counts = tuple(_shown(row, hide, groups) for row, hide in zip(whole, marks[:-1], strict=True))
     known = whole[:-1].sum(axis=0)
     hide = marks[-2] | marks[-1]  # with it the missing ones could be computed
+    groups_of = np.s_[:-1, :groups]
+    compared = np.zeros_like(table[groups_of]) if marks[:-1][groups_of].any() else table[groups_of]
     return CategorySummary(
         name=column.name,
         levels=column.levels,
         counts=counts[:-1],
         known=_shown(known, hide, groups),
         missing=counts[-1],
-        test=compare_categories(table[:-1, :groups]) if groups else None,
-        difference=difference_of_shares(table[:-1, :groups]) if groups else None,
+        test=compare_categories(compared) if groups else None,
+        difference=difference_of_shares(compared) if groups else None,
     )
 
 
@@ -303,7 +342,8 @@ def _cross(part: CountsPart, pair: tuple[str, str], counted: Counted) -> CrossTa
         for row, hides in zip(whole, marks, strict=True)
     )
     first, second = pair
-    return CrossTable(first, second, levels[first], levels[second], counts, compare_categories(table))
+    test = None if marks.any() else compare_categories(table)
+    return CrossTable(first, second, levels[first], levels[second], counts, test)
 
 
 def _correlations(counted: Counted, of: int) -> list[Correlation]:

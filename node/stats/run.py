@@ -22,7 +22,7 @@ from mechanisms.units import ONE_RECORD
 from node.app.again import begin_again
 from node.app.jobs import JobEnd, job_parameters, own_file, prepare_job, run_job, write_result
 from node.app.run import About, Prepared
-from node.app.start_checks import key_path
+from node.app.start_checks import existing_key, key_file_exists, key_path, nicknames
 from node.cli.asking import affirmed
 from node.cli.sigint import INTERRUPTED
 from node.jobs.cohort import Cohort
@@ -34,10 +34,11 @@ from node.jobs.statistics.private import PrivateCounts, PrivateStatistics
 from node.observe.lines import event_texts, missing_text
 from node.options import NodeOptions
 from node.runtime.record.events import Finished, NodeEvent, RoundEnded
+from node.stats.disclosure import LEAST_CELL
 from node.stats.noised import noised_results
 from node.stats.plan import Plan, check_rows, plan
 from node.stats.report import as_json, html
-from node.stats.results import Results, results
+from node.stats.results import MINE, Results, SiteSummary, results, site_summary
 from node.stats.rows import columns_of, read_rows
 from node.stats.rows_before import CountedRows
 from node.stats.tables import as_csv, table_one_text
@@ -47,6 +48,7 @@ from node.system.system import SYSTEM, System
 from node.task.rules import shared_values
 from node.task.sections import Task
 from node.task.shared_noise_keys import DISTRIBUTED
+from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
 
@@ -55,6 +57,14 @@ TRIES = 10
 EXACT_WARNING = (
     "statistics without privacy open exact totals: the program of each member sees them, also those that the "
     "report hides, and all the others together can compute yours"
+)
+SITES_SHOWN = (
+    "statistics.per_site shows each member's own counts, means and deviations, but for those of few rows"
+)
+REPORT_HIDES = (
+    f"the report prints counts of 1 to {LEAST_CELL - 1} as < {LEAST_CELL}, hides a second one where a total "
+    "would tell the first, prints no minimum or maximum, and ends curves where fewer than "
+    f"{LEAST_CELL} are at risk"
 )
 
 
@@ -69,6 +79,8 @@ class Work:
     sums: int
     notes: Mapping[str, str]
     """Lines for the owner, by what they are about."""
+    mine: SiteSummary | None = None
+    """This member's own column of its report; None: none, as the report has noise."""
     opened: Callable[[], None] = lambda: None
     """Notes that totals of these rows were opened."""
 
@@ -80,9 +92,14 @@ def work_of(task: Task, asked: Plan, table: Table, system: System) -> Work:
         return Work(
             job=job,
             shown_by=lambda base, members: results(asked, job.of_job(base), members),
+            mine=site_summary(asked.sites.alone(table), asked, MINE),
             mechanism=Unprotected(),
             sums=max(SUMS, MOST_SUMS + 1),
-            notes={"privacy": EXACT_WARNING},
+            notes={
+                "privacy": EXACT_WARNING,
+                "report": REPORT_HIDES,
+                **({"sites": SITES_SHOWN} if task.statistics.per_site else {}),
+            },
         )
     counts, mechanism = _private(task, asked)
     guarantee = mechanism.guarantee
@@ -111,6 +128,7 @@ def _private(task: Task, asked: Plan) -> tuple[PrivateCounts, JointNoise]:
         ("tables", section.tables),
         ("models", section.models),
         ("survival", section.survival),
+        ("per_site", section.per_site),
     ):
         if value:
             raise ConfigError(
@@ -130,7 +148,7 @@ def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[P
     """Reads the rows and makes the job; raises ConfigError for whatever would fail."""
     task = options.task
     path, columns = own_file(options, "statistics need"), _columns_of(task)
-    asked = plan(task.statistics, columns)
+    asked = plan(task.statistics, columns, _own_key(options))
     table = read_rows(path, task.data.own_schema) if task.data.own_schema is not None else {}
     check_rows(asked, table, f"data {shown(str(path))}")
     work = _remembered(work_of(task, asked, table, system), options, table, system)
@@ -165,6 +183,18 @@ def _remembered(work: Work, options: NodeOptions, table: Table, system: System) 
     warning = before.warning(sketch, options.task.statistics.least_rows)
     notes = {**work.notes, **({"rows": warning} if warning else {})}
     return replace(work, notes=notes, opened=partial(before.keep, sketch, system))
+
+
+def _own_key(options: NodeOptions) -> Key:
+    """Returns this node's key if each member has a column of its own, whose place follows from it."""
+    if not options.task.statistics.per_site:
+        return b""
+    if not key_file_exists(options):
+        raise ConfigError(
+            "statistics.per_site = true needs this node's key before it starts; python -m node.key FILE "
+            "makes one, and --key FILE names it"
+        )
+    return existing_key(options).public
 
 
 def _columns_of(task: Task) -> dict[str, Column]:
@@ -214,17 +244,20 @@ def conclude(options: NodeOptions, work: Work, end: JobEnd, written: Path) -> in
     found = work.shown_by(end.vector, end.base.members)
     if found is not None:
         unfinished = None if end.stopped is None else end.stopped.why
-        _tell(replace(found, unfinished=unfinished), end.base, written, options)
+        names = nicknames(options)
+        sites = tuple(replace(one, name=names.of(one.name) or one.name) for one in found.sites)
+        found = replace(found, unfinished=unfinished, sites=sites)
+        _tell(found, work.mine, end.base, written, options)
     if end.stopped is not None:
         raise end.stopped
     return end.status
 
 
-def _tell(found: Results, base: Base, written: Path, options: NodeOptions) -> None:
+def _tell(found: Results, mine: SiteSummary | None, base: Base, written: Path, options: NodeOptions) -> None:
     """Writes the files, and says so."""
     digest = base.digest.hex()
     made = f"Digest {digest[:16]}, the same at all members. Task {options.task.task.name}."
-    files = save(found, made, written)
+    files = save(found, made, written, mine)
     if options.json:
         told = {"files": list(map(str, files)), "members": found.members, "digest": digest}
         told |= {"unfinished": found.unfinished} if found.unfinished else {}
@@ -234,12 +267,15 @@ def _tell(found: Results, base: Base, written: Path, options: NodeOptions) -> No
         print("\n".join(f"{path} is written{unfinished}" for path in files), flush=True)
 
 
-def save(found: Results, made: str, written: Path) -> tuple[Path, ...]:
-    """Writes the report, all figures as JSON and table one as CSV beside it; returns their paths."""
+def save(found: Results, made: str, written: Path, mine: SiteSummary | None = None) -> tuple[Path, ...]:
+    """Writes the report, all figures as JSON and table one as CSV beside it; returns their paths.
+
+    `mine`: this member's own column, which stands in the report alone.
+    """
     contents = {
-        written: html(found, made).encode(),
+        written: html(found, made, mine).encode(),
         written.with_suffix(".json"): as_json(found).encode(),
-        written.with_name(f"{written.stem}-table1.csv"): as_csv(table_one_text(found.table_one)),
+        written.with_name(f"{written.stem}-table1.csv"): as_csv(table_one_text(found.table_one, found.sites)),
     }
     for path, content in contents.items():
         write_result(path, content)

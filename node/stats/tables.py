@@ -16,6 +16,8 @@ from node.stats.results import (
     CrossTable,
     ModelResult,
     NumberSummary,
+    Shown,
+    SiteSummary,
     SurvivalResult,
     TableOne,
 )
@@ -34,13 +36,16 @@ class TextTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-def table_one_text(table: TableOne) -> TextTable:
-    """Returns table one as `tableone` prints it: missing, overall, groups, p-value, SMD."""
-    rows = [("n", "", "", *map(str, table.rows), "", "")]
+def table_one_text(table: TableOne, sites: Sequence[SiteSummary] = ()) -> TextTable:
+    """Returns table one as `tableone` prints it: missing, overall, groups, `sites`, p-value, SMD."""
+    rows = [("n", "", "", *map(str, table.rows), *(str(site.rows) for site in sites), "", "")]
     for column in table.columns:
-        rows += _number_rows(column) if isinstance(column, NumberSummary) else _category_rows(column)
+        if isinstance(column, NumberSummary):
+            rows += _number_rows(column, sites)
+        else:
+            rows += _category_rows(column, sites)
     by = f" by {table.by}" if table.by else ""
-    headings = ("", "level", "missing", *table.groups, "p-value", "SMD")
+    headings = ("", "level", "missing", *table.groups, *(site.name for site in sites), "p-value", "SMD")
     kept = [*range(len(headings))] if table.by else [*range(len(headings) - 2)]
     return TextTable(f"Table 1{by}", _only(headings, kept), tuple(_only(row, kept) for row in rows))
 
@@ -49,10 +54,10 @@ def _only(cells: Sequence[str], kept: Sequence[int]) -> tuple[str, ...]:
     return tuple(cells[place] for place in kept)
 
 
-def _number_rows(column: NumberSummary) -> list[tuple[str, ...]]:
+def _number_rows(column: NumberSummary, sites: Sequence[SiteSummary]) -> list[tuple[str, ...]]:
     moments = [
         one if isinstance(one, Hidden) else f"{one[0]:.{_digits(one[1])}f} ({one[1]:.{_digits(one[1])}f})"
-        for one in column.moments
+        for one in (*column.moments, *(site.moments[column.name] for site in sites))
     ]
     spread = next((one[1] for one in column.moments if not isinstance(one, Hidden)), 1.0)
     digits = _digits(spread)
@@ -62,15 +67,18 @@ def _number_rows(column: NumberSummary) -> list[tuple[str, ...]]:
     ]
     return [
         (f"{column.name}, mean (SD)", "", str(column.missing[0]), *moments, *_compared(column)),
-        (f"{column.name}, median [Q1, Q3]", "", "", *quartiles, "", ""),
+        (f"{column.name}, median [Q1, Q3]", "", "", *quartiles, *[""] * len(sites), "", ""),
     ]
 
 
-def _category_rows(column: CategorySummary) -> list[tuple[str, ...]]:
+def _category_rows(column: CategorySummary, sites: Sequence[SiteSummary]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for level, counts in zip(column.levels, column.counts, strict=True):
+    apart = [site.counts[column.name][:-1] for site in sites]
+    totals = [*column.known, *map(_total, apart)]
+    for place, (level, counts) in enumerate(zip(column.levels, column.counts, strict=True)):
         first = not rows
-        cells = [_share(count, known) for count, known in zip(counts, column.known, strict=True)]
+        shown = (*counts, *(each[place] for each in apart))
+        cells = [_share(count, known) for count, known in zip(shown, totals, strict=True)]
         rows.append(
             (
                 f"{column.name}, n (%)" if first else "",
@@ -81,6 +89,11 @@ def _category_rows(column: CategorySummary) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def _total(counts: Shown) -> Cell:
+    known = [count for count in counts if not isinstance(count, Hidden)]
+    return sum(known) if len(known) == len(counts) else Hidden.BESIDE
 
 
 def _compared(column: NumberSummary | CategorySummary) -> list[str]:

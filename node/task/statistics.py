@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from node.task.rules import Rule, choice, key, lists, read_section, real, text, unique_texts, whole
+from node.task.rules import Rule, boolean, choice, key, lists, read_section, real, text, unique_texts, whole
 
 _MOST = 20  # models, curves and tables
 _LONGEST = 200
@@ -51,15 +51,16 @@ class SurvivalAsked:
 class StatisticsSection:
     """Table one by the groups of `by`, cross tables, models and survival.
 
-    `least_rows`: a member with fewer rows takes no part. With privacy: `share` is the part of privacy.epsilon
-    and privacy.delta that table one may spend, in at most so many `tries`, and `records` the most rows of all
-    members together.
+    `per_site`: table one has a column for each member, too. `least_rows`: a member with fewer rows takes no
+    part. With privacy: `share` is the part of privacy.epsilon and privacy.delta that table one may spend, in
+    at most so many `tries`, and `records` the most rows of all members together.
     """
 
     by: str | None = key(_column, None)
     tables: tuple[tuple[str, ...], ...] = key(lists(_MOST, unique_texts(2, 2, _LONGEST)), ())
     models: tuple[ModelAsked, ...] = key(_tables("models", ModelAsked), ())
     survival: tuple[SurvivalAsked, ...] = key(_tables("survival", SurvivalAsked), ())
+    per_site: bool = key(boolean(), False)
     least_rows: int = key(whole(20, 1_000_000), 20)
     share: float = key(real(at_least=0.001, at_most=1.0), 0.1)
     records: int = key(whole(1, 50_000_000), 1_000_000)

@@ -15,6 +15,7 @@ from node.task.data_schema import BooleanColumn, ClassTarget, Column, NumberColu
 from node.task.sections import ADDITIVE, Task
 
 TREES = "node.models:Trees"
+TABLE_MODELS = (ADDITIVE, TREES)
 LEVELS = (31, 24, 16, 12, 8, 6, 4)
 """How many cells a column of numbers may have at most; the first that suits all members is taken."""
 OF_LOCAL_TRAINING = (
@@ -32,20 +33,16 @@ _MECHANISMS = ("none", "distributed-dp-sgd")
 
 def is_exact(task: Task) -> bool:
     """Returns whether sums without noise, of the same members, make the task's model."""
-    return task.model.cls in (ADDITIVE, TREES) and task.privacy.mechanism == "none"
+    return task.model.cls in TABLE_MODELS and task.privacy.mechanism == "none"
 
 
 def opened(task: Task) -> str:
     """Returns what the exact sums of a task open, for everybody who is about to take part."""
     pairs, groups = "every pair of columns", "every group of rows that a tree parts, some of them small"
-    of_what = (
-        groups
-        if task.model.cls == TREES
-        else f"{pairs}, and of {groups}"
-        if task.model.args.get("trees")
-        else pairs
-    )
-    return f"each member's computer sees exact totals of {of_what}; all the others together can compute yours"
+    totals = f"{pairs}, and of {groups}" if task.model.args.get("trees") else pairs
+    if task.model.cls == TREES:
+        totals = groups
+    return f"each member's computer sees exact totals of {totals}; all the others together can compute yours"
 
 
 def most_cells(columns: int) -> int:
@@ -53,20 +50,28 @@ def most_cells(columns: int) -> int:
     return min(LEVELS[0], max(LEVELS[-1], _CELLS_IN_ALL // columns))
 
 
-def model_arguments(schema: TableSchema) -> dict[str, Any]:
-    """Returns model.args for an additive model of tables of this schema."""
+def cells_allowed(task: Task, schema: TableSchema) -> int:
+    """Returns how many cells a column of numbers may have in a task's model of tables."""
+    return CELLS_OF_TREES if task.model.cls == TREES else most_cells(len(schema.columns))
+
+
+def model_arguments(schema: TableSchema, *, exact: bool) -> dict[str, Any]:
+    """Returns model.args for an additive model of tables of this schema.
+
+    `exact`: whether exact sums make it, which take each class against the rest; steps take all at once.
+    """
     target = schema.target
     outputs = len(target.values) if isinstance(target, ClassTarget) and len(target.values) > 2 else 1
     columns = [[kind_of(column), column.width] for column in schema.columns]
     args: dict[str, Any] = {"columns": columns, "outputs": outputs, "cells": most_cells(len(columns))}
-    return args | ({"one_against_rest": True} if outputs > 1 else {})
+    return args | ({"one_against_rest": exact} if outputs > 1 else {})
 
 
-def fitted_arguments(args: Mapping[str, Any], schema: TableSchema) -> dict[str, Any]:
-    """Returns an additive model's arguments for rows of another schema."""
-    found = model_arguments(schema)
+def fitted_arguments(task: Task, schema: TableSchema) -> dict[str, Any]:
+    """Returns the arguments of a task's model of tables for rows of another schema."""
+    args, found = task.model.args, model_arguments(schema, exact=is_exact(task))
     kept = {name: value for name, value in args.items() if name not in (*found, "one_against_rest")}
-    return {**kept, **found, "cells": min(args["cells"], most_cells(len(schema.columns)))}
+    return {**kept, **found, "cells": min(args["cells"], cells_allowed(task, schema))}
 
 
 def tree_arguments(task: Task) -> dict[str, object]:
@@ -96,7 +101,7 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
     have, and for keys without an effect.
     """
     schema, model, train = task.data.schema, task.model, task.train
-    if model.cls not in (ADDITIVE, TREES):
+    if model.cls not in TABLE_MODELS:
         return task
     if model.cls == TREES and not is_exact(task):
         raise ConfigError(
@@ -108,6 +113,11 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = "
             f"{ADDITIVE!r}, of which no member has updates; allowed: 'none', 'distributed-dp-sgd'"
         )
+    if model.args.get("trees") and not is_exact(task):
+        raise ConfigError(
+            f"model.args.trees = {shown(model.args['trees'])} is refused with privacy.mechanism = "
+            f"{shown(task.privacy.mechanism)}: trees lose by noise what curves keep; allowed: 0"
+        )
     if is_exact(task):
         _check_training(task, table.get("train"))
     if not isinstance(schema, TableSchema):
@@ -115,7 +125,10 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
     has_two = isinstance(schema.target, ClassTarget) and len(schema.target.values) == 2
     return replace(
         task,
-        model=replace(model, args=model_arguments(schema) | tree_arguments(task) | dict(model.args)),
+        model=replace(
+            model,
+            args=model_arguments(schema, exact=is_exact(task)) | tree_arguments(task) | dict(model.args),
+        ),
         train=replace(train, loss="bce") if has_two and train.loss == "auto" else train,
     )
 

@@ -22,6 +22,7 @@ from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset
+from node.models.additive import Additive
 from node.system.clock import CLOCK, Clock
 from node.system.errors import UserError, reason
 from node.system.system import SYSTEM, System
@@ -29,6 +30,8 @@ from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
 from node.training.figures.class_figures import ClassFigures, class_figures, no_class_figures
+from node.training.figures.column_curves import Curves
+from node.training.figures.curves import curves
 from node.training.figures.flaws import flaws_of
 from node.training.figures.headline import Headline
 from node.training.figures.metrics import accuracy_of, chosen_metrics, headline_of, measured
@@ -142,6 +145,9 @@ class Learner(Protocol):
 
     def module(self, vector: Vector) -> nn.Module:
         """Returns a model with `vector` (d,), for inference."""
+
+    def curves(self, vector: Vector, task: Task) -> Curves | None:
+        """Returns the curves of an additive model with `vector` (d,); None for another, or an empty one."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -361,6 +367,10 @@ class Trainer:
             if self._body is not None:
                 self._body.restore(whole)
             return whole.cpu().eval().requires_grad_(False)
+
+    def curves(self, vector: Vector, task: Task) -> Curves | None:
+        """Returns the curves of an additive model with `vector` (d,); None for another, or an empty one."""
+        return curves(self.module(vector), task) if isinstance(self._model, Additive) else None
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
         """Returns all tensors of the model with `vector` (d,), by name; the shared ones are views of it."""

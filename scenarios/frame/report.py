@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
-from importlib import resources
 from typing import Any
 
 from plotly.offline import get_plotlyjs
 
 from node.observe.views import script_json
+from node.report.html_page import asset_text, html_page
 from scenarios.frame.spec import Chart, Judged, Table, Verdict, holding, is_figures
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -46,14 +46,21 @@ class Ended:
 
 def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judged: Sequence[Judged]) -> str:
     """Return the whole page as HTML."""
+    note = f"<p class='note'>{escape(ended.note)}</p>" if ended.note else ""
+    return html_page(
+        title=f"Murmuration: scenario {ended.name}",
+        overline="Murmuration scenario",
+        heading=ended.name,
+        lead=f'<p class="headline">{escape(ended.headline)}</p>\n{note}',
+        style=asset_text("scenarios", "report.css"),
+        policy=POLICY,
+        main=_main(ended, charts, tables, judged),
+    )
+
+
+def _main(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judged: Sequence[Judged]) -> str:
     made = ended.provenance
-    return PAGE.format(
-        policy=escape(POLICY),
-        title=escape(f"Murmuration: scenario {ended.name}"),
-        style=_asset("node", "tokens.css") + _asset("scenarios", "report.css"),  # one look with a node's page
-        name=escape(ended.name),
-        headline=escape(ended.headline),
-        note=f"<p class='note'>{escape(ended.note)}</p>" if ended.note else "",
+    return _MAIN.format(
         charts="\n".join(_chart(chart) for chart in charts),
         claims="\n".join(_claim(claim) for claim in judged),
         holding=holding(judged),
@@ -64,31 +71,11 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
         versions=_definitions({**made.versions, "started": made.started, "seconds": figure(made.seconds)}),
         data=script_json([asdict(replace(chart, under=None)) for chart in charts]),
         plotly=get_plotlyjs(),
-        script=_asset("scenarios", "report.js"),
+        script=asset_text("scenarios", "report.js"),
     )
 
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<header>
-<p class="overline">Murmuration scenario</p>
-<h1>{name}</h1>
-<p class="headline">{headline}</p>
-{note}
-</header>
-<main>
-<noscript><p class="note">The plots need JavaScript; claims and figures stand below.</p></noscript>
+_MAIN = """<noscript><p class="note">The plots need JavaScript; claims and figures stand below.</p></noscript>
 <section class="charts" aria-label="Plots">
 {charts}
 </section>
@@ -113,14 +100,11 @@ PAGE = """<!DOCTYPE html>
 <h3>Ran on</h3>
 {versions}
 </section>
-</main>
 <script type="application/json" id="charts">{data}</script>
 <script>{plotly}</script>
 <script>
 {script}
 </script>
-</body>
-</html>
 """
 
 
@@ -166,10 +150,6 @@ def figure(value: float | int | str | None) -> str:
             return f"{value:.4g}"
         case _:
             return str(value)
-
-
-def _asset(package: str, name: str) -> str:
-    return resources.files(package).joinpath("assets", name).read_text("utf-8")
 
 
 def _chart(chart: Chart) -> str:

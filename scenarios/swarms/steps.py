@@ -14,19 +14,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
 from node.jobs.additive.private_steps import step_trainer
+from node.jobs.job import Words
 from node.runtime.privacy.budget import facts, make_mechanism, spent_by
 from node.storage.vector_files import Floats
 from node.task.sections import StepPlan, Task
 from node.training.build import build_model
 from node.training.trainer import Evaluation, shapes
+from scenarios.swarms.job_sums import summed
 from scenarios.swarms.nodes import batch_seed
 from scenarios.swarms.replay import seeded_words
 
@@ -96,16 +96,11 @@ class StepSwarm:
         self._charged = self._charged.adding(first.cost(step - 1))
         self._steps = step
 
-    def summed(self) -> NDArray[np.uint32]:
-        """The sum (d,) of all peers' words for the next step, modulo 2^32."""
-        total: NDArray[np.uint32] | None = None
-        for trainer in self.trainers:
-            begun = time.perf_counter()
-            made = trainer.contribution(self.base, self._steps)
-            self._spent_s += time.perf_counter() - begun
-            total = made.words if total is None else total + made.words
-        if total is None:
-            raise ValueError("a swarm has peers")
+    def summed(self) -> Words:
+        """The sum of all peers' words for the next step, modulo 2^32."""
+        begun = time.perf_counter()
+        total = summed(self.trainers, self.base, self._steps)
+        self._spent_s += time.perf_counter() - begun
         return total
 
     def evaluated(self) -> Evaluation:

@@ -9,7 +9,9 @@ from tests.box.box import BoxNode
 
 LARGE = ("model.args.sizes=[64,14333,10]",)
 """A model of 4.3 MB."""
-BYTES = 4 * (64 * 14_333 + 14_333 + 14_333 * 10 + 10)
+MEDIUM = ("model.args.sizes=[64,3583,10]",)
+BYTES = 4 * (64 * 3583 + 3583 + 3583 * 10 + 10)
+"""Of the medium one."""
 MOST = 3
 """Of the four others: one may wait for the total of another at the end, who waits for the trickler."""
 SLOW = 250_000.0
@@ -58,7 +60,7 @@ def test_a_site_whose_line_becomes_slow_takes_part_still(make_box, protocol: str
 
 def test_a_trickler_is_left_out_after_its_second_miss_and_costs_no_more_than_two_times_for_bulk(make_box):
     """Its bulk comes drop by drop, at a quarter of the least rate; what else it says comes at once."""
-    box = make_box(5, 8, *LARGE)
+    box = make_box(5, 8, *MEDIUM)
     trickler, *others = (box.nodes[number] for number in (2, 0, 1, 3, 4))
     box.network.trickle(trickler.number, LEAST_RATE / 4)
     begun_s = box.loop.time()

@@ -31,7 +31,7 @@ def write_sites(folder: Path) -> None:
 
 def test_all_nodes_find_what_statsmodels_finds_in_all_rows(make_box, tmp_path):
     write_sites(tmp_path)
-    asked = load_task(str(tmp_path / "trial.toml"), [])
+    asked = load_task(str(tmp_path / "trial.toml"), ["statistics.per_site=true"])
     works = []
 
     def prepare(options: NodeOptions, system: System) -> Prepared:
@@ -51,6 +51,7 @@ def test_all_nodes_find_what_statsmodels_finds_in_all_rows(make_box, tmp_path):
     assert works[0].job.is_over(base)
     found = works[0].shown_by(base, 3)
     assert found.table_one.rows == (480, 206, 161, 113)
+    assert [site.name for site in found.sites] == [node.key.public.hex()[:8] for node in box.nodes]
     cox = {one.label: one.value for one in found.survival[0].cox.fit.estimates}
     assert cox == pytest.approx(oracles()["survival"]["cox"]["estimates"], rel=1e-6)
     assert found.models[0].fit.value == pytest.approx(oracles()["models"]["binomial"]["deviance"], rel=1e-9)

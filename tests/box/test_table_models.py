@@ -10,6 +10,7 @@ import torch
 
 from node.app.run import Prepared, prepared_on
 from node.data.dataset import Dataset
+from node.observe.run_folder import RunFolder
 from node.options import NodeOptions
 from node.system.system import System
 from node.task.load import read_task
@@ -96,7 +97,19 @@ def test_one_dies_in_a_sum_and_all_have_the_same_model(box_of, task, count, mome
         ended = [line["round"] for line in box.nodes[0].history if line["participants"]]
         assert ended == list(range(1, len(ended) + 1)), "each round, a tree or as many sums, has a line"
         assert len(ended) == (5 if task.model.cls == TREES else 9)
-    assert box.nodes[0].summary["generation"] > 5
+    last = box.nodes[0].summary["generation"]
+    assert last > 5
+    shown = RunFolder(box.nodes[0].folder).read()
+    assert (shown.exact, shown.over, shown.generation) == (True, True, last)
+    told = [(line.sum_number, line.purpose) for line in shown.history]
+    assert told[-1] == (last, "trees" if task.model.args["trees"] else "curves")
+    assert told[0][1] == "cells"
+    assert (shown.curves is None) == (task.model.cls == TREES)
+    if task is CURVES:
+        assert [purpose for _, purpose in told] == ["cells"] * 4 + ["curves"] * (last - 4)
+        assert [curve.column for curve in shown.curves.columns] == ["age", "smokes"]
+        assert {cell.share for cell in shown.curves.columns[1].cells} == {0.46, 0.54}
+        assert shown.curves.columns[0].bands
 
 
 def test_who_comes_late_receives_the_trees(box_of) -> None:

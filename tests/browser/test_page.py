@@ -10,7 +10,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from benchmarks.page.server import Served, node_view, rounds, step_view, tracker_view
+from benchmarks.page.server import (
+    Served,
+    job_view,
+    made_up_curves,
+    node_view,
+    rounds,
+    step_view,
+    tracker_view,
+)
 from node.observe.journal import Remark
 from node.observe.views import NodeView, Presence, TrackerView
 from node.relay.relaying import CarriedMember, RelayView
@@ -56,6 +64,7 @@ SHOWN = {
     "relay": of_a_relay(TRACKER),
     "steps": STEPS,
     "rare events": of_rare_events(),
+    "job": job_view(),
 }
 GRAVE = {"serious", "critical"}
 
@@ -278,6 +287,53 @@ def test_a_node_whose_rounds_are_several_steps_counts_both(window: Window):
         served.show(NODE)
         expect(page.locator("#now-title")).to_have_text("Round 41 of 41")
         expect(page.locator("#accuracy-plot .u-legend tr").first).to_contain_text("Round")
+
+
+def test_a_job_counts_its_sums_says_what_they_are_for_and_what_follows_if_a_member_is_missing(window: Window):
+    job = job_view(ended=7)
+    missing = replace(job, waiting="waiting for ward b; the job stops", waiting_since=1000.0)
+    late = replace(job.history[-1], outcome="fallback", reason="late-member", participants=0)
+    with Served(missing) as served:
+        page = window.open(served.url)
+        expect(page.locator("#now-title")).to_have_text("Sum 8 of at most 12: curves")
+        expect(page.locator("#now-waiting")).to_contain_text(
+            "Waiting for ward b; the job stops (since 1 Jan 1970"
+        )
+        expect(page.locator("#rounds-sum")).to_have_text("7 done, 0 did not come")
+        expect(page.locator("#rounds tr").first.locator("th, td").nth(1)).to_have_text("Curves")
+        expect(page.locator("#rounds-head th").first).to_have_text("Sum")
+        expect(page.locator("#privacy-sentence")).to_contain_text(
+            "All the others together can compute yours."
+        )
+        expect(page.locator("#accuracy-plot .u-legend tr").first).to_have_text(re.compile(r"^Sum\s*7$"))
+        served.show(replace(job, phase="following", waiting_for=(), history=(*job.history[:-1], late)))
+        expect(page.locator("#now-sentence")).to_contain_text("its rows count from the next job on")
+        expect(page.locator("#rounds tr").first).to_contain_text("Curves: by the others")
+        served.show(replace(job, over=True, ended=True))
+        expect(page.locator("#now-title")).to_have_text("7 sums are done")
+
+
+def test_each_column_has_its_curve_the_most_important_first_and_many_are_folded(window: Window):
+    found = made_up_curves(14, ("a", "b"))
+    with Served(replace(NODE, curves=found)) as served:
+        page = window.open(served.url)
+        curves = page.locator("#curves svg")
+        expect(curves).to_have_count(12)
+        told = re.compile(r"^column 0: from .0\.223 at from None to 22\.5 to .3\.76 at missing\.$")
+        expect(curves.first).to_have_attribute("aria-label", told)
+        expect(page.locator("#curves-sentence")).to_contain_text("the odds of “a” against the other classes")
+        page.locator("#curves-output").select_option("b")
+        expect(page.locator("#curves-sentence")).to_contain_text("the odds of “b”")
+        page.locator("#curves-rest summary").click()
+        expect(curves).to_have_count(14)
+        page.locator("#curves-values summary").click()
+        expect(page.locator("#curves-table tr").first).to_contain_text("column 0")
+        bare = replace(found.columns[0], bands=())
+        served.show(replace(NODE, curves=replace(found, scale="number", columns=(bare,))))
+        expect(page.locator("#curves-sentence")).to_contain_text("No bands are known")
+        expect(curves).to_have_count(1)
+        served.show(replace(NODE, curves=None))
+        expect(page.locator("#curves")).to_be_hidden()
 
 
 def test_a_tracker_shows_who_is_here_and_nothing_that_comes_from_data(window: Window):

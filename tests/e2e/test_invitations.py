@@ -149,29 +149,20 @@ def test_a_member_that_was_killed_gets_the_list_from_an_inviter_that_learns_alre
     ended(wards, inviter, first, second)
 
 
-def test_data_that_do_not_fit_are_mended_and_the_code_is_still_good(wards: Wards) -> None:
+def test_data_are_mended_the_inviter_is_interrupted_and_all_agree_on_scales_before_they_learn(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    """The codes stay good: after data that do not fit, and after an inviter that starts again."""
+    wards = Wards(nursery, tmp_path, *TWO_ROUNDS, "--agree")
     inviter = wards.invite()
     path = wards.folders[1] / "own.csv"
     whole = path.read_text()
     path.write_text(whole.replace("age", "alter", 1))
-    joiner = wards.join(1, inviter)
-    assert joiner.status() == 2, joiner.told()
-    assert "the code is still good" in "\n".join(joiner.err.all())
+    refused = wards.join(1, inviter)
+    assert refused.status() == 2, refused.told()
+    assert "the code is still good" in "\n".join(refused.err.all())
     inviter.line("Ward B: its data do not fit yet")
     path.write_text(whole)
-    ended(wards, inviter, wards.join(1, inviter), wards.join(2, inviter))
-
-
-def test_all_agree_on_scales_first_where_the_task_asks_for_it(nursery: Nursery, tmp_path: Path) -> None:
-    wards = Wards(nursery, tmp_path, *TWO_ROUNDS, "--agree")
-    inviter = wards.invite()
-    joiners = [wards.join(number, inviter) for number in (1, 2)]
-    inviter.line("agreement: 3 peers agreed")
-    ended(wards, inviter, *joiners)
-
-
-def test_whoever_is_interrupted_before_the_list_is_closed_goes_on(wards: Wards) -> None:
-    inviter = wards.invite()
     first = wards.join(1, inviter)
     first.line("waiting until the inviter closes the list")
     code = inviter.line(f"  {NAMES[2]}   murmuration join").split()[-1]
@@ -179,7 +170,9 @@ def test_whoever_is_interrupted_before_the_list_is_closed_goes_on(wards: Wards) 
     assert inviter.status() == 130, inviter.told()
     inviter = wards.start(0)
     assert inviter.line(f"  {NAMES[2]}   murmuration join").split()[-1] == code
-    ended(wards, inviter, first, wards.join(2, inviter))
+    second = wards.join(2, inviter)
+    inviter.line("agreement: 3 peers agreed")
+    ended(wards, inviter, first, second)
 
 
 def test_sites_behind_firewalls_and_a_proxy_with_a_password_learn_together(

@@ -94,7 +94,7 @@ def test_one_that_alone_had_all_of_a_dead_member_brings_the_others_to_its_totals
 
 def test_as_many_as_are_tolerated_die_anywhere():
     with remembered():
-        for seed in range(120):
+        for seed in range(60):
             _all_complete(Swarm(_deaths(seed)).run())
 
 

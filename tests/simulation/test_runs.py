@@ -29,7 +29,8 @@ PEERS, STEPS = 5, 4
 REDUCERS = 0
 LAYOUTS = (REDUCERS, ALL_TO_ALL_BYTES)
 CALM = Conditions()
-IN_CI, OF_ONE_TEST = 40, 40
+IN_CI, OF_ONE_TEST = 20, 20
+"""Those whose observer learns nothing, below, are schedules too."""
 FIRST_OF_SOAK, IN_SOAK = 1_000_000, 10_000
 
 

@@ -18,7 +18,7 @@ from scenarios.simulator.spoilers import ALL_OR_NONE, OF_SHARES, SPOILERS, TOLER
 
 LEAST = 0.8
 SEED = 7
-LASTS_S, SOAK_S = 120.0, 300.0
+LASTS_S, SOAK_S = 80.0, 300.0
 KINDS = pytest.mark.parametrize("masked", [TOLERANT, ALL_OR_NONE], ids=["tolerant", "all or none"])
 PLACES = pytest.mark.parametrize("place", [0, 2], ids=["coordinates", "does not"])
 

@@ -7,11 +7,11 @@ const STATES = {
   invites: "others are invited", joins: "waits for the list", closed: "the list is closed; it has not learned yet",
 };
 
-const lines = ({ folder, task, round, rounds: all, state, goes_on: goesOn }) => ({
+const lines = ({ folder, task, done, state, goes_on: goesOn }) => ({
   cells: [
     { text: folder, link: `#swarm?${new URLSearchParams({ run: folder })}` },
     task,
-    { text: all ? `${round} of ${all}` : "", className: "number" },
+    { text: done, className: "number" },
     goesOn && state !== "runs" ? `${STATES[state]}; it goes on here` : STATES[state],
   ],
 });

@@ -1,5 +1,6 @@
 // A swarm: what its command asks, who is invited or a member, its model, and what may be made of it.
 
+import { CurvesPart } from "../page/curves.js";
 import { byId, children, element, rows, say } from "../page/elements.js";
 import { bytes, noteOf, ofDate } from "../page/words.js";
 import { get } from "./ask.js";
@@ -69,9 +70,9 @@ const sentence = ({ line, talk, standing, waits }) => {
   if (talk && talk.status === null) return `${GOES_ON[standing] ?? NAMES[talk.name]} goes on.`;
   const ended = talk && talk.status > 0 && talk.status !== INTERRUPTED ? `${NAMES[talk.name]} has ended with a fault; what it said stands below. ` : "";
   if (!line) return ended || `${NAMES[talk?.name] ?? "It"} has ended.`;
-  if (line.state === "over") return `${ended}It is over: ${line.round} of ${line.rounds} rounds.`;
-  if (line.state === "runs") return `${ended}It runs: ${line.round} of ${line.rounds} rounds.`;
-  if (line.state === "silent") return `${ended}It does not run: ${line.round} of ${line.rounds} rounds are over.`;
+  if (line.state === "over") return `${ended}It is over: ${line.done}.`;
+  if (line.state === "runs") return `${ended}It runs: ${line.done}.`;
+  if (line.state === "silent") return `${ended}It does not run: ${line.done} are over.`;
   if (standing === "closed") return `${ended}The list is closed. Start learns with its members.`;
   if (waits) return `${ended}You have joined; the list is not closed yet. Start waits for it.`;
   return `${ended}${standing === "invites" ? "Others are invited; Start lets them in." : "You have not joined yet: join by the same code again."}`;
@@ -90,6 +91,8 @@ export const swarmScreen = {
     let isLost = false;
     const why = byId("run-why");
     const by = Object.fromEntries(query);
+    const curves = new CurvesPart();
+    let isAsked = false;
 
     let listed = "";
 
@@ -159,13 +162,23 @@ export const swarmScreen = {
       byId("watch").href = `run/${encodeURIComponent(folder)}/`;
       byId("report-form").hidden = !hasRun;
       byId("predict-form").hidden = line?.model_bytes == null;
-      const so = hasRun ? `after round ${line.round} of ${line.rounds}` : "";
+      const so = hasRun ? `after ${line.done}` : "";
       say(byId("model-sentence"), line?.model_bytes == null ? "" : `${folder}/model.safetensors, ${bytes(line.model_bytes)}: ${line.state === "over" ? `the common model ${so}` : `as it is ${so}`}. It stays on this machine unless you pass it on.`);
+    };
+
+    // The curves of a run that is over: its own page has them while it runs, too.
+    const showCurves = async () => {
+      if (isAsked || now.line?.state !== "over") return;
+      isAsked = true;
+      const view = await get(`/run/${encodeURIComponent(now.folder)}/v1/status`).catch(() => null);
+      if (desk.isShown()) curves.show(view?.curves);
     };
 
     const look = async () => {
       now = await get("/v1/swarm", by);
-      if (desk.isShown()) draw();
+      if (!desk.isShown()) return;
+      draw();
+      await showCurves();
     };
 
     const follow = async () => {

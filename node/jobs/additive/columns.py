@@ -13,7 +13,7 @@ from node.task.data_schema import (
     Target,
 )
 from node.task.sections import Task
-from node.task.table_models import CELLS_OF_TREES, LEVELS, TREES, kind_of, model_arguments, most_cells
+from node.task.table_models import LEVELS, TREES, cells_allowed, is_exact, kind_of, model_arguments
 from node.training.figures.calibration import class_weights
 
 
@@ -34,8 +34,8 @@ def fitting_schema(task: Task) -> TableSchema:
     schema, model = task.data.schema, task.model
     if not isinstance(schema, TableSchema):
         raise ConfigError(f"model.class = {model.cls!r} is refused: it needs a table with a data.schema")
-    most = CELLS_OF_TREES if model.cls == TREES else most_cells(len(schema.columns))
-    for name, value in model_arguments(schema).items():
+    most = cells_allowed(task, schema)
+    for name, value in model_arguments(schema, exact=is_exact(task)).items():
         found = model.args.get(name)
         fits = (
             type(found) is int and LEVELS[-1] <= found <= most if name == "cells" else _plain(found) == value

@@ -182,6 +182,11 @@ class AdditiveJob:
         """The number of sums of counts, after which Newton sums come."""
         return self._layout.sums
 
+    @property
+    def purposes(self) -> tuple[tuple[str, int], ...]:
+        """What its sums are for, each in a word, and how many."""
+        return (("cells", self.count_sums), ("curves", MOST_NEWTON_SUMS))
+
     def all_rows(self, base: Floats) -> int:
         """Returns the rows of all members, from a base after all counts."""
         return self._known(base)[0].all_rows

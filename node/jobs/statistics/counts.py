@@ -25,6 +25,7 @@ from node.jobs.limbs import LIMBS, counts_of, doubles_of, limbs_of, to_numbers, 
 from node.jobs.statistics.columns import Category, Column, Number, Table, is_there, rows_of
 from node.jobs.statistics.part import Blocks
 from node.storage.vector_files import Floats
+from protocol.wire.ids import Key
 
 CELLS, PARTS, SUMS = 256, 16, 4
 FINEST = CELLS * PARTS ** (SUMS - 1)
@@ -208,7 +209,7 @@ class CountsPart:
                     counts[target, number, sought] = np.bincount(inside, minlength=PARTS)
         return counts.ravel()
 
-    def following(self, state: Floats, generation: int, summed: Words) -> Floats:
+    def following(self, state: Floats, generation: int, summed: Words, members: tuple[Key, ...]) -> Floats:
         """See Part."""
         if generation >= SUMS:
             return state.copy()

@@ -22,6 +22,7 @@ from node.jobs.statistics.columns import Table
 from node.jobs.statistics.design import DesignColumn, Matrix, complete
 from node.jobs.statistics.newton import MOST_SUMS, Curve, Newton, Status
 from node.storage.vector_files import Floats
+from protocol.wire.ids import Key
 
 MOST_OF_ROWS = 0.33
 """The most parameters of a model, as a share of each member's rows: DataSHIELD's `nfilter.glm`."""
@@ -117,7 +118,7 @@ class ModelPart:
             z = np.concatenate([np.ones((len(z), 1)), z], axis=1)
         return to_words(self.likelihood.sums(z, responses, newton.point), self.likelihood.unit)
 
-    def following(self, state: Floats, generation: int, summed: Words) -> Floats:
+    def following(self, state: Floats, generation: int, summed: Words, members: tuple[Key, ...]) -> Floats:
         """See Part."""
         newton = self.newton(state)
         if newton.status > Status.RUNNING:

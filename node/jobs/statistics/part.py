@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from node.jobs.job import Words
 from node.jobs.statistics.columns import Table
 from node.storage.vector_files import Floats
+from protocol.wire.ids import Key
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -31,7 +32,7 @@ class Part(Protocol):
     def contribution(self, state: Floats, generation: int, table: Table) -> Words:
         """Returns a member's words (words(generation),) on a state (length,)."""
 
-    def following(self, state: Floats, generation: int, summed: Words) -> Floats:
+    def following(self, state: Floats, generation: int, summed: Words, members: tuple[Key, ...]) -> Floats:
         """Returns the next state (length,), the same bits at every member."""
 
     def is_over(self, state: Floats) -> bool:

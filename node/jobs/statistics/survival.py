@@ -19,6 +19,7 @@ from node.jobs.limbs import Limbs, counts_of, sums_from_here, to_numbers, to_sta
 from node.jobs.statistics.columns import Category, Column, Number, Table, rows_of
 from node.jobs.statistics.newton import FARTHEST, Curve
 from node.storage.vector_files import Floats
+from protocol.wire.ids import Key
 
 MOST_TIMES = 4096
 _ROUNDING = 1e-9  # of the grid: 0.3 / 0.1 is a little less than 3
@@ -87,7 +88,7 @@ class SurvivalPart:
             .ravel()
         )
 
-    def following(self, state: Floats, generation: int, summed: Words) -> Floats:
+    def following(self, state: Floats, generation: int, summed: Words, members: tuple[Key, ...]) -> Floats:
         """See Part."""
         if generation:
             return state.copy()

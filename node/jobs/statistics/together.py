@@ -56,7 +56,7 @@ class Statistics:
         places = self._places(lambda part: part.words(generation))
         each = zip(self.parts, self.states(base), places, strict=True)
         return np.concatenate(
-            [part.following(state, generation, summed[place]) for part, state, place in each]
+            [part.following(state, generation, summed[place], members) for part, state, place in each]
         )
 
     def is_over(self, base: Floats) -> bool:

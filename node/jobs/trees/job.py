@@ -114,6 +114,12 @@ class TreesJob:
         """The most sums of the job."""
         return self._first + self._forest.trees * self._forest.depth
 
+    @property
+    def purposes(self) -> tuple[tuple[str, int], ...]:
+        """What its sums are for, each in a word, and how many."""
+        counts, trees = self._curves.count_sums, self.most_sums - self._first
+        return (("cells", counts), ("curves", self._first - counts), ("trees", trees))
+
     def words(self, generation: int) -> int:
         """Returns the words of a sum of the curves, or of a level."""
         if generation < self._curve_end:

@@ -85,6 +85,8 @@ class Learning(Generic[L_co]):
     """The most sums of a job that says so itself; None: the task does."""
     round_sums: int = 1
     """How many of them are a round, as people count them."""
+    purposes: tuple[tuple[str, int], ...] = ()
+    """What the sums of a job are for, each in a word with their number; (): all are alike."""
     job: Job | None = None
     """What the sums are for, if each is for one base, in whole numbers; None: they are of updates."""
 
@@ -208,6 +210,7 @@ def _steps(
         contribution=lambda state: JobSums(state, job, mechanism, silent, job.figure),
         offered=max(trainer.words(generation) for generation in range(task.cell_sums + 1)) + metric.slots,
         bound=None,
+        purposes=(("cells", task.cell_sums), ("steps", plan.steps)) if task.cell_sums else (),
         job=job,
         computed={
             "noise_multiplier": shared.gradient.noise_multiplier,
@@ -245,6 +248,7 @@ def _exact(
         bound=None,
         sums=most,
         round_sums=trainer.round_sums,
+        purposes=trainer.purposes,
         job=job,
         words={"sums": f"at most {most}. Members are {SAME_MEMBERS}", "opened": opened(task)},
     )

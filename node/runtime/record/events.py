@@ -40,7 +40,7 @@ class RoundStarted:
 
 @dataclass(frozen=True, slots=True)
 class RoundEnded:
-    """A round is over; `rounds` is the number of the run's last round."""
+    """A round is over; `rounds` is the number of the run's last round, or of an exact job's last sum."""
 
     record: Record
     rounds: int
@@ -145,6 +145,8 @@ class Finished:
     summary: Summary
     own: OwnFigures = NONE_KNOWN
     """What the owner's rows show; with privacy it is for the owner's eyes on this machine alone."""
+    exact: bool = False
+    """Whether it was a job whose sums all have the same members."""
 
 
 NodeEvent = (

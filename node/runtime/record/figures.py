@@ -208,6 +208,18 @@ class Record:
         kept=True,
     )
 
+    purpose: str | None = told(
+        "In a job whose sums all have the same members, what the round's last sum was for: `cells`, `curves` "
+        "or `trees`; null in other runs.",
+        None,
+        log=Logged(26, always=False),
+    )
+    sum_number: int | None = told(
+        "In such a job, the number of that sum, from 1; null in other runs.",
+        None,
+        log=Logged(27, always=False),
+    )
+
     @property
     def headline(self) -> Headline:
         """The headline as a value."""

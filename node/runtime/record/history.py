@@ -151,7 +151,8 @@ class RoundHistory:
         record = await asyncio.to_thread(self._write, ending)
         if not self._trainer.own_names:
             self._unsaved.set()
-        self._observer.handle(RoundEnded(record, self._plan.rounds))
+        plan = self._plan
+        self._observer.handle(RoundEnded(record, plan.sums if plan.cohort else plan.rounds))
         return record
 
     def _write(self, ending: Record) -> Record:
@@ -159,6 +160,7 @@ class RoundHistory:
         self.check_base()
         ledger, base, evaluation = self._state.ledger, *self._evaluate()
         spent = spent_by(self._mechanism, ledger)
+        number = base.generation + (ending.alone > 0) if self._plan.cohort else None
         record = replace(
             ending,
             round=self._plan.round(base) + (ending.alone > 0),
@@ -173,6 +175,8 @@ class RoundHistory:
             flaws=evaluation.flaws,
             rolled_back=self._refused.losses if self._refused else None,
             epsilon_alone=spent_alone(self._mechanism, ledger),
+            sum_number=number,
+            purpose=None if number is None else self._plan.purpose(max(0, number - 1)),
             names={digits: name for digits in ending.missing if (name := self._plan.nicknames.of(digits))},
         )
         self._written, self._written_own = record.round, record.own  # one that fails half-way is not retried

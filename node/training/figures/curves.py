@@ -1,96 +1,112 @@
-"""An additive model in its owner's words: each column's curve with its band, and a row's score taken apart.
+"""An additive model in its owner's words: each column's curve with its band, in the owner's units.
 
-A curve's values are what its cells add to a score: to the logit of a class, or to a number in the scaled unit
-of the target. Their mean over all rows is 0. The band has 95 % of what chance may have added, where the
-standard errors are known, which is without privacy.
+A curve's values are what its cells add to a score: to the logit of a class, to the logarithm of a count, or
+to a number in the target's unit. Their mean over all rows is 0, or over the cells where nobody counted rows.
+The band has 95 % of what chance may have added, where the standard errors are known: without privacy.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 
 import torch
+from torch import nn
 
 from node.models.additive import Additive, CellColumn
-from node.task.data_schema import BooleanColumn, CategoryColumn, Column, NumberColumn, TableSchema
+from node.models.tree_ensemble import grown
+from node.task.data_schema import (
+    BooleanColumn,
+    CategoryColumn,
+    ClassTarget,
+    Column,
+    NumberColumn,
+    NumberTarget,
+    TableSchema,
+    Target,
+)
+from node.task.sections import COUNTS, Task
+from node.training.figures.column_curves import Curve, CurveCell, Curves
 
 _WIDE = 1.96
 """Standard errors of a normal figure in 95 % of cases."""
 _MISSING = "missing"
 _EPOCH = date(1970, 1, 1)
+_MOST_OUTPUTS = 20
+"""The most outputs whose curves are shown: a page has to stay small."""
+_DIGITS, _EDGE_DIGITS = 4, 7
 
 
-@dataclass(frozen=True)
-class CurveCell:
-    """A cell: in words, its values from `low` to below `high` in the column's unit, and what it adds.
-
-    `low` and `high` are None for an open end, and for what is no number. `band` is None, and `rows` 0, where
-    these are not known.
-    """
-
-    label: str
-    low: float | None
-    high: float | None
-    value: float
-    band: tuple[float, float] | None
-    rows: int
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A column's curve for one output. `importance`: the standard deviation of what it adds to the rows."""
-
-    column: str
-    kind: str
-    importance: float
-    cells: tuple[CurveCell, ...]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What the cell of a row's column, in words, adds to its score."""
-
-    column: str
-    cell: str
-    added: float
-
-
-def curves(model: Additive, schema: TableSchema, output: int = 0) -> tuple[Curve, ...]:
-    """Returns the curve of each column for one output, the most important first."""
-    values, errors, rows = model.values[output].tolist(), model.errors[output].tolist(), model.rows.tolist()
-    counted = any(rows)
-    found = []
-    for column, named, words in _columns(model, schema):
-        cells = []
-        for cell, (label, low, high) in words.items():
-            place = column.start + cell
-            if counted and not rows[place]:
-                continue
-            wide = _WIDE * errors[place]
-            band = (values[place] - wide, values[place] + wide) if wide else None
-            cells.append(CurveCell(label, low, high, values[place], band, int(rows[place])))
-        found.append(Curve(named.name, named.kind, _spread(cells), tuple(cells)))
-    return tuple(sorted(found, key=lambda curve: -curve.importance))
-
-
-def explain(model: Additive, schema: TableSchema, row: torch.Tensor, output: int = 0) -> tuple[Part, ...]:
-    """Returns what each column adds to the score of an encoded row (features,), the largest part first.
-
-    What trees add by several columns is one part.
-    """
-    rows = row.unsqueeze(0)
-    places = model.body.places(rows)[0].tolist()
-    added = model.contributions(rows)[0, :, output].tolist()
-    parts = [
-        Part(named.name, words[place - column.start][0], each)
-        for (column, named, words), place, each in zip(_columns(model, schema), places, added, strict=True)
+def curves(model: nn.Module, task: Task) -> Curves | None:
+    """Returns the curves of an additive model; None for another model, and before anything is learned."""
+    schema = task.data.schema
+    if not isinstance(model, Additive) or not isinstance(schema, TableSchema) or not model.values.any():
+        return None
+    target, outputs = schema.target, min(len(model.values), _MOST_OUTPUTS)
+    scale = "odds" if isinstance(target, ClassTarget) else "factor" if task.train.loss == COUNTS else "number"
+    unit = target.std if isinstance(target, NumberTarget) and scale == "number" else 1.0
+    values = (model.values[:outputs].double() * unit).tolist()
+    wide = (model.errors[:outputs].double() * unit * _WIDE).tolist()
+    rows = model.rows.tolist()
+    found = [
+        _curve(column, named, words, rows, values, wide) for column, named, words in _columns(model, schema)
     ]
-    if model.interactions is not None:
-        parts.append(Part("interactions", "trees", float(model.added_together(rows)[0, output])))
-    return tuple(sorted(parts, key=lambda part: -abs(part.added)))
+    names = _outputs(target, len(model.values))[:outputs]
+    return Curves(scale, names, tuple(found), sum(map(grown, _trees(model))))
+
+
+def _trees(model: Additive) -> Sequence[torch.Tensor]:
+    return () if model.interactions is None else list(model.interactions.nodes)
+
+
+def _curve(
+    column: CellColumn,
+    named: Column,
+    words: _Words,
+    rows: Sequence[float],
+    values: Sequence[Sequence[float]],
+    wide: Sequence[Sequence[float]],
+) -> Curve:
+    counted = sum(rows[column.places])
+    places = [column.start + cell for cell in words]
+    shown = [place for place in places if not counted or _adds(place, rows, values, wide)] or places[:1]
+    weights = [rows[place] if counted else 1.0 for place in shown]
+    added = [[each[place] for place in shown] for each in values]
+    means = [0.0 if counted else sum(each) / len(each) for each in added]
+    bands = [[each[place] for place in shown] for each in wide]
+    return Curve(
+        column=named.name,
+        kind=named.kind,
+        unit=(named.unit or "") if isinstance(named, NumberColumn) else "",
+        cells=tuple(
+            CurveCell(*words[place - column.start], _rounded(rows[place] / counted, 2) if counted else None)
+            for place in shown
+        ),
+        values=tuple(
+            tuple(_rounded(value - mean) for value in each) for each, mean in zip(added, means, strict=True)
+        ),
+        bands=tuple(tuple(map(_rounded, each)) for each in bands) if any(map(any, bands)) else (),
+        importance=tuple(_rounded(_spread(each, weights)) for each in added),
+    )
+
+
+def _adds(
+    place: int, rows: Sequence[float], values: Sequence[Sequence[float]], wide: Sequence[Sequence[float]]
+) -> bool:
+    """Returns whether a cell has rows, and enough of them that it adds anything."""
+    return rows[place] > 0 and any(each[place] for each in (*values, *wide))
+
+
+def _outputs(target: Target, outputs: int) -> tuple[str, ...]:
+    if isinstance(target, ClassTarget):
+        return target.values[-1:] if outputs == 1 else target.values
+    return (target.name or "the target",)
+
+
+def _rounded(value: float, digits: int = _DIGITS) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 _Words = dict[int, tuple[str, float | None, float | None]]
@@ -108,23 +124,25 @@ def _columns(model: Additive, schema: TableSchema) -> list[tuple[CellColumn, Col
 def _words(column: Column, edges: tuple[float, ...], size: int) -> _Words:
     match column:
         case NumberColumn():
-            ends = (-math.inf, *(column.mean + column.std * edge for edge in edges), math.inf)
+            inner = (_rounded(column.mean + column.std * edge, _EDGE_DIGITS) for edge in edges)
+            ends = (-math.inf, *inner, math.inf)
             found = {cell: _range(column, low, high) for cell, (low, high) in enumerate(pairwise(ends))}
             return found | ({size - 1: (_MISSING, None, None)} if column.missing else {})
         case BooleanColumn():
-            return {cell: (word, None, None) for cell, word in enumerate(("no", "yes", _MISSING))}
+            words = ("no", "yes", _MISSING) if column.missing else ("no", "yes")
+            return {cell: (word, None, None) for cell, word in enumerate(words)}
         case CategoryColumn():
-            words = enumerate((*column.values, "other", _MISSING))
-            return {cell: (word, None, None) for cell, word in words}
+            listed = enumerate((*column.values, "other", _MISSING))
+            return {cell: (word, None, None) for cell, word in listed}
 
 
 def _range(column: NumberColumn, low: float, high: float) -> tuple[str, float | None, float | None]:
     if high == math.inf:
         return ("any value", None, None) if low == -high else (f"from {_written(column, low)}", low, None)
     end = _written(column, high)
-    return (
-        (f"below {end}", None, high) if low == -math.inf else (f"{_written(column, low)} to {end}", low, high)
-    )
+    if low == -math.inf:
+        return f"below {end}", None, high
+    return f"{_written(column, low)} to {end}", low, high
 
 
 def _written(column: NumberColumn, value: float) -> str:
@@ -137,9 +155,9 @@ def _written(column: NumberColumn, value: float) -> str:
     return f"{value:.4g}"
 
 
-def _spread(cells: list[CurveCell]) -> float:
-    """Returns the standard deviation of the cells' values, by their rows where these are known."""
-    weights = [cell.rows or 1 for cell in cells]
-    mean = sum(weight * cell.value for weight, cell in zip(weights, cells, strict=True)) / sum(weights)
-    squares = (weight * (cell.value - mean) ** 2 for weight, cell in zip(weights, cells, strict=True))
-    return math.sqrt(sum(squares) / sum(weights))
+def _spread(values: Sequence[float], weights: Sequence[float]) -> float:
+    """Returns the standard deviation of cells' values by their weights."""
+    whole = sum(weights)
+    mean = sum(weight * value for weight, value in zip(weights, values, strict=True)) / whole
+    squares = (weight * (value - mean) ** 2 for weight, value in zip(weights, values, strict=True))
+    return math.sqrt(sum(squares) / whole)

@@ -33,6 +33,7 @@ class Stage(Enum):
     PATIENT = "a weak group is allowed after a while"
     WILLING = "a weak group is allowed as soon as all in it are willing"
     VERSIONS = "no group can form without peers of another version"
+    COHORT = "all sums have the members of the first one"
     SAID = "a quorum of who is left, by what this node counts as gone"
 
 
@@ -120,9 +121,13 @@ class _Look:
         self._me = electorate.elector_at(settings.key.public, settings.endpoint)
         cohort, live = state.cohort(settings), members.announced(members.candidates)
         self._live = tuple(each for each in live if not cohort or each.key in cohort)
+        self._lacks = cohort - {settings.key.public, *(each.key for each in self._live)}
 
     def found(self) -> Obstacle | None:
         electorate = self._electorate
+        if self._lacks:
+            absent = [one for one in electorate.members if one in self._lacks]
+            return self._of(Stage.COHORT, len(absent), absent)
         voters = presence.voters(self._settings, self._state, electorate, self._live)
         resigned = presence.resigned(self._state, electorate, self._members) - voters
         gone = frozenset(self._patience.gone(self._now)) - voters

@@ -10,8 +10,8 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.defaults.choosing import validation_split
 from benchmarks.defaults.comparison import Found, class_scores, verdicts
-from benchmarks.defaults.sites import split_of, write
-from benchmarks.defaults.tables import SETS, Table, table
+from scenarios.data.tables import SETS, Table, table
+from scenarios.tables.sites import split_of, write
 
 HERE = Path()
 FOUND = Found("wine", 0, "Linear", "adam", "Ridge", {"r2": 0.5}, {"r2": 0.5}, 9, 3, 1.0, 1.0)

@@ -15,7 +15,6 @@ from node.task.load import read_task
 from node.task.sections import ADDITIVE
 from node.task.table_models import TREES
 from node.training.build import build_model
-from node.training.figures.curves import curves
 
 SCHEMA = {
     "kind": "table",
@@ -82,9 +81,9 @@ def test_a_base_is_a_model_at_any_time(tmp_path, cls, args):
     assert torch.equal(again(rows), trainer.module(bases[-1])(rows))
     assert trainer.own_names == ()
     if cls == ADDITIVE:
-        age = curves(again, task.data.schema)[0]
+        age = trainer.curves(bases[-1], task).columns[0]
         assert age.column == "age"
-        assert age.cells[0].value < -2 < 2 < age.cells[-2].value
+        assert age.values[0][0] < -1.5 < 1.5 < age.values[0][-2]
 
 
 def test_a_person_is_held_out_with_all_rows(tmp_path):

@@ -93,6 +93,36 @@ def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude()
     assert "10 steps and 2 more failed; " in round_text(replace(failed, missing=()), 20)
 
 
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, "3 members"),
+        ({"steps_failed": 1, "missing": ("ab" * 8,)}, "3 members, after 1 sum that failed, missing abababab"),
+        ({"reason": "group-timeout", "alone": 2}, "it did not come (group-timeout), 2 times in a row"),
+        (
+            {"reason": "late-member"},
+            "made by the others; this node came after the first sum, and",
+        ),
+    ],
+)
+def test_a_sum_of_a_job_says_what_it_was_for_and_how_it_ended(changed, told):
+    text = told_of(purpose="cells", sum_number=4, **changed)
+    assert text.startswith(f"sum 4 of at most 20 (cells): {told}")
+    assert text.endswith("; own rows 0.50 s, together 0.25 s")
+    assert table_of(replace(RECORD, purpose="cells", **changed))[0][0] == "sum"
+
+
+def test_a_job_ends_after_its_sums_and_who_came_late_is_told_what_that_means():
+    assert summary_text(SUMMARY, exact=True).startswith(f"finished after {SUMMARY.generation} sum")
+    late = replace(SUMMARY, aggregated=0, fallbacks=3, generation=3)
+    assert "its own count from the next job on" in alone_text(late, exact=True)
+    live = on_terminal(110)
+    now = Snapshot("ward", 3, 12, "following", (), None, "", purpose="curves")
+    live._console.print(live._panel(now))
+    shown = live._console.file.getvalue()
+    assert "sum 4 of at most 12 (curves): following the others (this node came after the first sum)" in shown
+
+
 def test_a_skewed_task_is_told_by_auc_a_constant_model_by_name_and_numbers_are_never_called_accurate():
     metrics = {"accuracy": 0.985, "balanced-accuracy": 0.5, "auc": 0.5123}
     skewed = {"metric": "auc", "value": 0.5123, "baseline": 0.5, "only_class": "no", "metrics": metrics}

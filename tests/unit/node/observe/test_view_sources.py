@@ -77,6 +77,24 @@ async def test_a_nodes_page_counts_steps_and_what_they_cost_at_most_once_a_momen
     assert last.privacy["epsilon_alone"] > last.privacy["epsilon_spent"] > 0
 
 
+async def test_a_nodes_page_makes_curves_once_for_a_base_and_keeps_since_when_it_waits(alone, monkeypatch):
+    node, made = alone("none"), []
+    inspector = node.peer.inspector
+    history = node.folder / "history.jsonl"
+    source = NodeViewSource(inspector, Journal(lambda: 0.0), Rounds(history), curves=lambda: made.append(1))
+    await source.view()
+    first = await source.view()
+    assert (len(made), first.exact, first.over, first.purpose) == (1, False, False, "")
+    history.write_text('{"round": 1}\n')
+    object.__setattr__(inspector.plan, "purposes", (("cells", 1), ("curves", 2)))
+    monkeypatch.setattr(type(inspector), "waiting", "waiting for ward b")
+    since = [(await source.view()).waiting_since for _ in range(2)]
+    assert since[0] == since[1] is not None
+    monkeypatch.setattr(type(inspector), "waiting", "")
+    last = await source.view()
+    assert (len(made), last.purpose, last.waiting_since) == (1, "cells", None)
+
+
 async def test_a_peer_that_withholds_is_shown_with_its_name_and_for_how_long_it_is_left_out(alone):
     node = alone("none")
     names = Nicknames({KEYS[1].public: "ward b"})

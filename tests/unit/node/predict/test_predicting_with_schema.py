@@ -134,6 +134,15 @@ def test_a_prediction_is_the_sum_of_what_its_columns_add(tmp_path, capsys):
     assert {line["by interactions"] for line in lines} == {"0"}
     assert len({line["by age"] for line in lines}) == 2
     assert base == pytest.approx([8 + 2 / 3**0.5] * 40, abs=1e-4)
+    assert (
+        predict.main(
+            ["--model", str(tmp_path), "--data", str(data), "--explain", "--out", str(tmp_path / "o.csv")]
+        )
+        == 0
+    )
+    told = capsys.readouterr().out
+    assert f", exact sums over {BASE.members} members\n" in told
+    assert told.endswith("explained: each column 'by ...' is what it adds to days, from 9.1547 on\n")
 
 
 def test_other_models_have_no_parts_by_column(tmp_path, capsys):

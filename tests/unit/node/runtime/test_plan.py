@@ -20,3 +20,9 @@ def test_rounds_are_counted_by_the_sums_that_led_to_a_base():
 
 def test_a_peer_that_claims_more_sums_than_the_run_has_is_shown_at_its_end():
     assert [STEPS.round_after(sums) for sums in (0, 82, 10**9)] == [0, 8, 20]
+
+
+def test_the_sums_of_a_job_are_for_one_thing_after_another():
+    job = replace(STEPS, purposes=(("cells", 2), ("curves", 3)))
+    assert [job.purpose(sums) for sums in (0, 1, 2, 4, 9)] == ["cells", "cells", "curves", "curves", "curves"]
+    assert STEPS.purpose(3) == "sum"

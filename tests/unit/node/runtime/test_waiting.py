@@ -47,6 +47,8 @@ UPGRADE = "upgrade all nodes of the swarm together; no round is spent meanwhile"
 ALL_SAY_SO = "a model is made without them once all nodes of a group count them so"
 ME = Elector("h:1", is_me=True, is_bound=True)
 
+SAME = "all sums have the members of the first one: when this node has waited (--wait), the job stops"
+
 
 @pytest.mark.parametrize(
     ("found", "who", "nobody", "then"),
@@ -63,6 +65,12 @@ ME = Elector("h:1", is_me=True, is_bound=True)
             f"this node (whose vote is bound), {NAMED}",
             f"1 peer, {NAMED}",
             NEVER + HINT,
+        ),
+        (
+            Obstacle(Stage.COHORT, 1, (A,), Whose.LAST),
+            f"10.0.0.3:1, {MADE}",
+            f"1 peer, {MADE}",
+            f"{SAME}, keeps what was agreed, and goes on once all are started again",
         ),
         (
             Obstacle(Stage.ENDLESS, 1, (A,), Whose.LAST),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.stats.disclosure import LEAST_CELL, Hidden, bins, cell, hidden, last_place, part_of
+from node.stats.disclosure import LEAST_CELL, Hidden, bins, cell, hidden, hidden_means, last_place, part_of
 
 _tables = st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(
     lambda shape: st.lists(
@@ -24,14 +24,33 @@ def test_no_line_with_its_total_has_just_one_hidden_and_no_small_count_is_printe
     marks = hidden(table)
     whole = np.block([[table, table.sum(1, keepdims=True)], [table.sum(0, keepdims=True), table.sum()]])
     assert not ((whole > 0) & (whole < LEAST_CELL) & ~marks).any()
-    for line in (*marks, *marks.T):
+    for line, known in zip((*marks, *marks.T), (*whole, *whole.T), strict=True):
         assert line.sum() != 1
+        if line.any() and not line[-1]:
+            ranges = [range(1, 5) if few else range(5, 50) for few in known[line] < LEAST_CELL]
+            assert sum(map(min, ranges)) < known[line].sum() < sum(map(max, ranges))
 
 
 def test_the_second_that_is_hidden_is_the_smallest_and_no_total_if_possible():
     assert hidden(np.array([[3, 90, 40, 0]])).tolist() == [[True, False, True, False, False]] * 2
     assert not hidden(np.array([[5, 0, 9]])).any()
     assert hidden(np.array([[3, 0, 0]]))[0].tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups", "hide"),
+    [
+        ([100, 90, 0], 2, [False, False]),
+        ([100, 3, 80, 0], 3, [False, True, True]),
+        ([3, 100, 3, 0], 3, [True, False, True]),
+        ([50, 60, 2], 2, [True, False]),
+        ([50, 60, 9], 2, [False, False]),
+        ([3, 0], 1, [True]),
+        ([7], 0, []),
+    ],
+)
+def test_what_is_left_over_beside_printed_means_are_no_few_rows(rows, groups, hide):
+    assert hidden_means(np.array(rows), groups).tolist() == hide
 
 
 def test_what_stands_in_place_of_a_count():

@@ -1,6 +1,7 @@
 """A node of statistics before it meets others: what it computes and shares, and what it refuses."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from mechanisms.accounting.ledger import Ledger, privacy_spent
 from node.app.jobs import JobEnd
 from node.app.run import prepare
+from node.app.start_checks import existing_key
 from node.jobs.cohort import Cohort
 from node.jobs.statistics.counts import SUMS
 from node.jobs.statistics.private import PrivateStatistics
@@ -15,6 +17,7 @@ from node.options import parse_arguments
 from node.runtime.record.ending import Alone, End
 from node.stats import __main__ as command
 from node.stats.run import conclude, prepare_statistics, save
+from node.storage.key_file import write_key
 from node.system.errors import ConfigError
 from node.task.parameters import describe_difference
 from protocol.wire.messages import Base
@@ -54,6 +57,33 @@ def test_without_privacy_all_that_is_asked_is_one_job_of_the_same_members():
     assert prepared.learning.offered == max(work.job.words(generation) for generation in range(work.sums))
     assert prepared.about.data == "rows.csv: 480 rows"
     assert "the program of each member sees them" in prepared.about.notes["privacy"]
+
+
+def test_the_report_alone_has_this_member_s_column_and_all_have_those_that_all_show(tmp_path):
+    given = options("statistics.per_site=true", "statistics.models=[]", "statistics.survival=[]")
+    with pytest.raises(ConfigError, match="needs this node's key before it starts"):
+        prepare_statistics(given)
+    write_key(tmp_path / "node.key", bytes(32))
+    given = replace(given, key=tmp_path / "node.key", names=tmp_path / "names")
+    key = existing_key(given).public
+    given.names.write_text(f"ward = {key.hex()}\n")
+    prepared, work = prepare_statistics(given)
+    assert "each member's own counts" in prepared.about.notes["sites"]
+    vector = work.job.initial()
+    for generation in range(SUMS):
+        words = work.job.contribution(vector, generation).words
+        vector = work.job.following(vector, generation, words, (key,))
+    end = JobEnd(0, Base(SUMS, bytes(32), 1, bytes(32)), vector)
+    assert conclude(given, work, end, tmp_path / "r.html") == 0
+    told = json.loads((tmp_path / "r.json").read_text())
+    ((name, rows),) = [(site["name"], site["rows"]) for site in told["sites"]]
+    assert (name, rows) == ("ward", 480)
+    head, first, *_ = (tmp_path / "r-table1.csv").read_text().splitlines()
+    assert head == ",level,missing,Overall,A,B,C,ward,p-value,SMD"
+    assert first == "n,,,480,206,161,113,480,,"
+    html = (tmp_path / "r.html").read_text()
+    assert html.index(">C</th>") < html.index(">mine</th>") < html.index(">ward</th>")
+    assert "<i>mine</i>" in html
 
 
 def test_nearly_the_same_rows_are_warned_of_once_their_totals_were_opened(tmp_path):

@@ -58,7 +58,7 @@ def test_the_others_wait_for_one_of_them_and_say_for_whom():
     ends = {(where, failed.reason) for where, failed in wires.ends(Failed)}
     assert ends >= {(endpoint(key), Reason.GROUP_TIMEOUT) for key in here}
     obstacle = wires[here[0]].picture().obstacle
-    assert (obstacle.stage, [one.key for one in obstacle.absent]) == (Stage.TOO_FEW, [gone.public])
+    assert (obstacle.stage, [one.key for one in obstacle.absent]) == (Stage.COHORT, [gone.public])
 
     wires.dropped = lambda *_: False
     wires.tick(20.0).offer(*KEYS[:4]).tick(20.0)

@@ -34,6 +34,7 @@ from scenarios.systems.label_dp.claims import STUDY as LABEL_DP
 from scenarios.systems.mechanisms.claims import STUDY as MECHANISMS
 from scenarios.systems.nbafl.claims import STUDY as NBAFL
 from scenarios.systems.rpfl.study import STUDY as RPFL
+from scenarios.systems.tables.claims import STUDY as TABLES
 from scenarios.vertical.cell import VerticalCell, protection_of
 
 Change = Mapping[str, Any]
@@ -149,5 +150,5 @@ def matches_any(text: str, patterns: Sequence[str]) -> bool:
 
 SYSTEMS = {
     study.name: System(study)
-    for study in (ALDP, ATTACKS, DISTRIBUTED_DP, DP_FEDAVG, LABEL_DP, MECHANISMS, NBAFL, RPFL)
+    for study in (ALDP, ATTACKS, DISTRIBUTED_DP, DP_FEDAVG, LABEL_DP, MECHANISMS, NBAFL, RPFL, TABLES)
 }

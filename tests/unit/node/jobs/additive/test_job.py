@@ -7,6 +7,7 @@ import torch
 from node.jobs.additive.job import AdditiveJob
 from node.jobs.additive.state import Plan
 from node.system.errors import UserError
+from scenarios.swarms.job_sums import run_job
 
 RNG = np.random.default_rng(7)
 ROWS, CELLS = 1500, 12
@@ -35,14 +36,9 @@ def rows(n=ROWS):
 def learn(plan, sites):
     """All sums of members with rows and targets. Returns a job, the last base, and the number of sums."""
     jobs = [AdditiveJob(plan, x, y) for x, y in sites]
-    base, generation = jobs[0].initial(), 0
-    while not jobs[0].is_over(base):
-        words = [job.contribution(base, generation).words for job in jobs]
-        assert {len(one) for one in words} == {jobs[0].words(generation)}
-        base = jobs[0].following(base, generation, sum(words), ())
-        assert (len(base), np.isfinite(base).all()) == (jobs[0].length, True)
-        generation += 1
-    return jobs[0], base, generation
+    found = run_job(jobs)
+    assert (len(found.base), np.isfinite(found.base).all()) == (jobs[0].length, True)
+    return jobs[0], found.base, found.sums
 
 
 def learnt(plan, x, y, sites=3):

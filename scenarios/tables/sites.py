@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from benchmarks.defaults.tables import BenchmarkData, Table
 from node.data.partition import even, hold_out
+from scenarios.data.tables import Table, TableSet
 
 SITES = 3
 _TEST_SHARE = 0.2
@@ -37,7 +37,7 @@ class Split:
         return Table(y, columns, np.concatenate(images) if images else None)
 
 
-def split_of(data: BenchmarkData, whole: Table, number: int) -> Split:
+def split_of(data: TableSet, whole: Table, number: int) -> Split:
     """Return split `number` of a data set, even among the sites. Test rows are stratified by class."""
     rng = np.random.default_rng([_SPLIT, number])
     # With numbers as strata, which all differ, hold_out would hold out the same rows in every split.

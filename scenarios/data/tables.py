@@ -7,6 +7,7 @@ import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,11 @@ from scenarios.data.tabular import ADULT, ADULT_FILES, LOAN, LOAN_FILE, Layout
 Column = NDArray[np.float64] | NDArray[np.str_]
 """Cells (n,): numbers, or words. NaN and "" mean that there is none."""
 
-_HEAVY_ROWS, _HEAVY_SEED = 10_000, 19
+_MADE_ROWS, _HEAVY_SEED, _INTERACTION_SEED = 10_000, 19, 20
 _FEATURES = 8
+_TUMOUR_COLUMNS = tuple(
+    f"mean_{name}" for name in ("radius", "texture", "smoothness", "compactness", "concavity", "symmetry")
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class BenchmarkData:
+class TableSet:
     """A data set, and how many `splits` are made of it.
 
     `file`: what each site has, "csv", "npz" or "images". `train`, `test`: how many rows are drawn, 0 for all.
@@ -126,23 +130,63 @@ def _read_mnist(folder: Path) -> Table:
 def heavy_tails(_: Path) -> Table:
     """Return eight numbers and a target, whose noise has an infinite variance: Student's t of two degrees."""
     rng = np.random.default_rng(_HEAVY_SEED)
-    x = rng.normal(size=(_HEAVY_ROWS, _FEATURES))
+    x = rng.normal(size=(_MADE_ROWS, _FEATURES))
     signal = 3 * x[:, 0] - 2 * x[:, 1] + x[:, 2] * x[:, 3] + 2 * np.abs(x[:, 4])
-    y = 1000 + 100 * (signal + rng.standard_t(2, _HEAVY_ROWS))
+    y = 1000 + 100 * (signal + rng.standard_t(2, _MADE_ROWS))
     return Table(y, {f"x{place}": cells for place, cells in enumerate(x.T)})
+
+
+def _columns_of(name: str, columns: tuple[str, ...]) -> Callable[[Path], Table]:
+    """Return a reader of a few columns of one of scikit-learn's own data sets, so that few rows suffice."""
+    read = _sklearn_reader(name)
+
+    def chosen(folder: Path) -> Table:
+        whole = read(folder)
+        return Table(whole.y, {column: whole.columns[column] for column in columns})
+
+    return chosen
+
+
+def affairs(_: Path) -> Table:
+    """Return Fair's survey of 1978, from the file that statsmodels ships: whether there were affairs.
+
+    Raises OSError if statsmodels is not installed.
+    """
+    places = find_spec("statsmodels")
+    if places is None or places.origin is None:
+        raise FileNotFoundError("it comes with statsmodels, which is not installed; pip install statsmodels")
+    with (Path(places.origin).parent / "datasets" / "fair" / "fair.csv").open(encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    columns = dict(zip(header, np.array(rows, np.float64).T, strict=True))
+    had = columns.pop("affairs") > 0
+    return Table(np.where(had, "yes", "no"), columns)
+
+
+def interaction(_: Path) -> Table:
+    """Return eight numbers and a class that depends on the product of the first two alone."""
+    rng = np.random.default_rng(_INTERACTION_SEED)
+    x = rng.normal(size=(_MADE_ROWS, _FEATURES))
+    y = rng.random(_MADE_ROWS) < 1 / (1 + np.exp(-3 * x[:, 0] * x[:, 1]))
+    return Table(np.where(y, "yes", "no"), {f"x{place}": cells for place, cells in enumerate(x.T)})
 
 
 SETS = {
     one.name: one
     for one in (
-        BenchmarkData("digits", _sklearn_reader("digits"), "npz"),
-        BenchmarkData("breast-cancer", _sklearn_reader("breast_cancer")),
-        BenchmarkData("diabetes", _sklearn_reader("diabetes")),
-        BenchmarkData("wine", _sklearn_reader("wine")),
-        BenchmarkData("heavy-tails", heavy_tails),
-        BenchmarkData("adult", _read_adult, train=15_000, test=10_000, splits=5),
-        BenchmarkData("loan", _read_loan, train=15_000, test=10_000, splits=5),
-        BenchmarkData("mnist", _read_mnist, "images", train=2000, test=1000, splits=3),
+        TableSet("digits", _sklearn_reader("digits"), "npz"),
+        TableSet("breast-cancer", _sklearn_reader("breast_cancer")),
+        TableSet("diabetes", _sklearn_reader("diabetes")),
+        TableSet("wine", _sklearn_reader("wine")),
+        TableSet("heavy-tails", heavy_tails),
+        TableSet("tumours", _columns_of("breast_cancer", _TUMOUR_COLUMNS)),
+        TableSet("progression", _columns_of("diabetes", ("bmi", "bp", "s3", "s5", "sex"))),
+        TableSet("interaction", interaction),
+        TableSet("affairs", affairs),
+        TableSet("adult", _read_adult, train=15_000, test=10_000, splits=5),
+        TableSet("loan", _read_loan, train=15_000, test=10_000, splits=5),
+        TableSet("adult-whole", _read_adult, splits=5),
+        TableSet("loan-whole", _read_loan, splits=5),
+        TableSet("mnist", _read_mnist, "images", train=2000, test=1000, splits=3),
     )
 }
 

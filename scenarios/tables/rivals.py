@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from benchmarks.defaults.tables import Table
+from scenarios.data.tables import Table
 
 Kind = Literal["linear", "boosting", "poisson", "poisson boosting"]
 """The last two are for counts, whose means they learn."""

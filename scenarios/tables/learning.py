@@ -11,8 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from benchmarks.defaults.sites import TARGET, Split, write
-from benchmarks.proposal import propose_task
 from node.api.swarm import Swarm as NodeSwarm
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
@@ -22,6 +20,8 @@ from node.task.sections import Task
 from node.training.figures.metrics import probabilities
 from node.training.trainer import Diverged
 from scenarios.swarms.replay import Swarm
+from scenarios.tables.proposal import propose_task
+from scenarios.tables.sites import TARGET, Split, write
 
 
 def prepare_split(
@@ -43,8 +43,12 @@ def rows_of(task: Task, files: Sequence[Path], test: Path) -> list[Dataset]:
     """Return each site's rows as its node reads them, all with the same test rows."""
     common = read_source(test, task)
     x, y = torch.from_numpy(common.x), torch.from_numpy(common.y)
-    own = [own_rows(read_source(file, task), task) for file in files]
-    return [replace(rows, test_x=x, test_y=y, accuracy_name="test") for rows in own]
+    return [replace(rows, test_x=x, test_y=y, accuracy_name="test") for rows in own_datasets(task, files)]
+
+
+def own_datasets(task: Task, files: Sequence[Path]) -> list[Dataset]:
+    """Return each site's rows as its node reads them, a part of them held back for validation."""
+    return [own_rows(read_source(file, task), task) for file in files]
 
 
 def answers(task: Task, datasets: Sequence[Dataset]) -> NDArray[np.float64]:

@@ -1,0 +1,1 @@
+"""What models of tables learn in a swarm, and statistics."""

@@ -1,0 +1,161 @@
+"""A table, a model and who learns it, as a cell of a sweep.
+
+    data set ──▶ three sites' files and test rows ──▶ node.init ──▶ rows as nodes read them ──▶ model
+
+A seed is a split of the rows. All arms of a seed have the columns that the first site's file shows, and the
+public ranges of a codebook: those of the whole data set.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import r2_score, roc_auc_score
+
+from node.data.dataset import Dataset
+from node.data.sources import read_source
+from node.system.errors import ConfigError
+from node.task.data_schema import NumberColumn, TableSchema
+from node.task.sections import Task
+from scenarios.data import sources
+from scenarios.data.tables import SETS, Table, table
+from scenarios.frame.digests import salt_of
+from scenarios.study.cells import METRIC, NO_EPSILON, Fact, Outcome, Room
+from scenarios.study.threads import one_thread
+from scenarios.tables.fixed import FixedCell
+from scenarios.tables.learning import own_datasets, prepare_split
+from scenarios.tables.models import ModelName, learn, learn_privately
+from scenarios.tables.rivals import fitted_answers
+from scenarios.tables.sites import Split, split_of
+
+Parties = Literal["swarm", "alone", "pooled"]
+"""All three sites with a part each, the first of them, or one party with the rows of all."""
+Learner = Literal[ModelName, "boosting"]
+"""A model of the product, or scikit-learn's gradient boosting, which sees all rows that it is given."""
+ROWS = "training rows"
+"""The name of a fact."""
+_PROPOSED: Mapping[ModelName, str] = {
+    "linear": "linear",
+    "network": "mlp",
+    "additive": "additive",
+    "trees": "trees",
+    "additive-trees": "additive",
+}
+"""What node.init is asked for."""
+
+
+@dataclass(frozen=True)
+class TableCell(FixedCell):
+    """One arm with one seed. `rows`: a name in `SETS`; `epsilon`: of the whole run, None without privacy.
+
+    The figure is the AUC of the test rows, or R^2 for numbers.
+    """
+
+    arm: str
+    rows: str
+    learner: Learner
+    parties: Parties
+    epsilon: float | None = None
+    seed: int = 0
+    kind: ClassVar[str] = "table"
+
+    def check(self, room: Room) -> None:
+        """Raise ConfigError if the data set is missing or damaged."""
+        read_table(self.rows, room.data_dir)
+
+    def replay(self, room: Room) -> Outcome:
+        """Learn and evaluate in this process. Raises UserError."""
+        begun = time.perf_counter()
+        whole = read_table(self.rows, room.data_dir)
+        split = split_of(SETS[self.rows], whole, self.seed)
+        with one_thread():
+            figure, facts = self._rival(split) if self.learner == "boosting" else self._learnt(split, whole)
+        room.say(1, figure)
+        facts[METRIC] = "auc" if whole.is_classes else "r2"
+        return Outcome((figure,), facts, time.perf_counter() - begun)
+
+    def _rival(self, split: Split) -> tuple[float, dict[str, Fact]]:
+        given = split.sites[0] if self.parties == "alone" else split.pooled_rows
+        answers = fitted_answers("boosting", given, split.test, balanced=False)
+        truth = split.test.y == np.unique(split.test.y)[-1] if given.is_classes else split.test.y
+        scores = answers[:, -1] if given.is_classes else answers
+        protects = "nothing: one party sees all rows"
+        return _figure(truth, scores, given.is_classes), {
+            **NO_EPSILON,
+            "protects": protects,
+            ROWS: len(given),
+        }
+
+    def _learnt(self, split: Split, whole: Table) -> tuple[float, dict[str, Fact]]:
+        name = self.learner
+        if name == "boosting":
+            raise ValueError("a rival is no model of the product")
+        with tempfile.TemporaryDirectory() as files:
+            options = ("--privacy", "none", "--model", _PROPOSED[name])
+            proposed, sites, test = prepare_split(Path(files), split, SETS[self.rows].file, options)
+            task = with_ranges(proposed, whole)
+            rows = own_datasets(task, sites)
+            common = read_source(test, task)
+        task = replace(task, task=replace(task.task, seed=self.seed))
+        rows = {"alone": rows[:1], "pooled": [_joined(rows)], "swarm": rows}[self.parties]
+        salt = salt_of(self.arm)
+        if self.epsilon is None:
+            found = learn(name, task, rows, salt)
+        elif name == "linear" or name == "additive":
+            found = learn_privately(name, self.epsilon, task, rows, salt)
+        else:
+            raise ValueError(f"{name} has no privacy")
+        with torch.inference_mode():
+            outputs = found.model(torch.from_numpy(common.x)).double().numpy()
+        scores = outputs[:, -1] - (outputs[:, 0] if outputs.shape[1:] == (2,) else 0)
+        figure = _figure(common.y, scores, whole.is_classes)
+        return figure, {**found.facts, ROWS: sum(len(each.train_y) for each in rows)}
+
+
+def read_table(name: str, folder: Path) -> Table:
+    """The rows of a data set in `SETS`. Raises ConfigError for missing or damaged files."""
+    try:
+        return table(name, folder)
+    except (OSError, EOFError, ValueError) as error:
+        advice = f"; {sources.source(name).advice(folder)}" if name in sources.SOURCES else ""
+        raise ConfigError(f"data set {name}: {error}{advice}") from None
+
+
+def with_ranges(task: Task, whole: Table) -> Task:
+    """The task with the range of each column of numbers in `whole` as its public one."""
+    schema = task.data.schema
+    if not isinstance(schema, TableSchema):
+        raise TypeError(f"task {task.task.name} is of no table")
+    columns = tuple(
+        _ranged(column, whole.columns[column.name].astype(np.float64))
+        if isinstance(column, NumberColumn)
+        else column
+        for column in schema.columns
+    )
+    return replace(task, data=replace(task.data, schema=replace(schema, columns=columns)))
+
+
+def _ranged(column: NumberColumn, cells: NDArray[np.float64]) -> NumberColumn:
+    low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
+    return replace(column, low=low, high=high) if low < high else column
+
+
+def _joined(rows: list[Dataset]) -> Dataset:
+    """One party with the rows of all."""
+    train_x, train_y, test_x, test_y = (
+        torch.cat([getattr(each, name) for each in rows])
+        for name in ("train_x", "train_y", "test_x", "test_y")
+    )
+    return replace(rows[0], train_x=train_x, train_y=train_y, test_x=test_x, test_y=test_y)
+
+
+def _figure(truth: NDArray[np.generic], scores: NDArray[np.float64], is_classes: bool) -> float:
+    return float(roc_auc_score(truth, scores) if is_classes else r2_score(truth, scores))
