@@ -18,11 +18,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.defaults.reference import fitted_answers
-from benchmarks.defaults.sites import SITES, TARGET, Split, write
-from benchmarks.defaults.swarm import rows_of
-from benchmarks.defaults.tables import SETS, BenchmarkData, Table, table
-from benchmarks.proposal import propose_task
 from node.api.swarm import Swarm
 from node.data.dataset import Dataset
 from node.data.partition import even, hold_out
@@ -32,7 +27,12 @@ from node.task.data_schema import TableSchema
 from node.task.load import read_task
 from node.task.sections import ADDITIVE, Task
 from node.training.build import build_model
+from scenarios.data.tables import SETS, Table, TableSet, table
 from scenarios.swarms.steps import StepSwarm
+from scenarios.tables.learning import rows_of
+from scenarios.tables.proposal import propose_task
+from scenarios.tables.rivals import fitted_answers
+from scenarios.tables.sites import SITES, TARGET, Split, write
 
 DELTA, HONEST = 1e-5, 1
 _SPLIT, _HELD_OUT, _SHARE = 67, 71, 0.2  # streams of random numbers
@@ -41,7 +41,7 @@ _NO_ROWS = 1e-4  # of a site's rows are held back: all learn from the training r
 _Keys = dict[str, Any]
 
 
-def fresh_split(data: BenchmarkData, whole: Table, number: int) -> Split:
+def fresh_split(data: TableSet, whole: Table, number: int) -> Split:
     """Return split `number`: `data.train` rows among the sites and `data.test` rows, or all there are."""
     rng = np.random.default_rng([_SPLIT, number])
     kept, held_out = hold_out(whole.y, _SHARE, rng)

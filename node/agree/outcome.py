@@ -37,7 +37,8 @@ from node.task.data_schema import (
     TableSchema,
 )
 from node.task.scaling import Range, from_zero, rounded_scale
-from node.task.sections import ADDITIVE, AgreementSection, Task
+from node.task.sections import AgreementSection, Task
+from node.task.table_models import TABLE_MODELS
 
 _Ranged = TypeVar("_Ranged", NumberColumn, NumberTarget)
 
@@ -94,7 +95,7 @@ def agreed(task: Task, found: Totals) -> Agreed:
         chosen = _from_zero(chosen) if task.train.counts else chosen
         arguments = task.model.args
     share = task.agreement.share if task.privacy.mechanism != "none" else 0.0
-    is_free = task.train.loss == "auto" and not drowned and task.model.cls != ADDITIVE
+    is_free = task.train.loss == "auto" and not drowned and task.model.cls not in TABLE_MODELS
     loss = _loss(chosen, class_part(schema), found) if is_free else None
     left = replace(
         task,

@@ -10,7 +10,7 @@ from typing import Any
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import ClassTarget, Schema, TableSchema
 from node.task.sections import ADDITIVE, Task
-from node.task.table_models import fitted_arguments
+from node.task.table_models import TABLE_MODELS, fitted_arguments
 
 _INPUTS: Mapping[str, str] = MappingProxyType({"node.models:Linear": "inputs", "node.models:MLP": "sizes"})
 """Models whose first layer can adapt to the width of another schema's rows, and the argument that sets it."""
@@ -30,7 +30,7 @@ _BY_CLASS = ("prior", "weight")
 def fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | None:
     """Returns the model's arguments for rows of another width; None if they are not known."""
     (old, *rest), (new, *_) = before.shape, after.shape
-    if task.model.cls == ADDITIVE and isinstance(after, TableSchema):
+    if task.model.cls in TABLE_MODELS and isinstance(after, TableSchema):
         return fitted_arguments(task, after)
     if old == new or not task.learns:
         return task.model.args
@@ -68,7 +68,7 @@ def with_classes(task: Task) -> Task:
     values = (*target.values, *added)
     widened = replace(schema, target=replace(target, values=values))
     arguments = _more_outputs(task, widened, len(target.values), len(values))
-    of_two = task.model.cls == ADDITIVE and task.train.loss == "bce"
+    of_two = task.model.cls in TABLE_MODELS and task.train.loss == "bce"
     if arguments is None:
         raise ConfigError(
             f"{refused}: the number of outputs of model.class = {shown(task.model.cls)} is not known; "
@@ -103,7 +103,7 @@ def _more_outputs(task: Task, schema: Schema, before: int, after: int) -> Mappin
     """Returns the model's arguments for `after` classes, as `schema` has; None if they are not known."""
     if not task.learns:
         return task.model.args
-    if task.model.cls == ADDITIVE and isinstance(schema, TableSchema):
+    if task.model.cls in TABLE_MODELS and isinstance(schema, TableSchema):
         return fitted_arguments(task, schema)
     name = _OUTPUTS.get(task.model.cls)
     value = task.model.args.get(name) if name else None

@@ -1,4 +1,4 @@
-"""`python -m node.report DIR [DIR ...]`: writes runs as one HTML file, as CSV or as Parquet."""
+"""`python -m node.report DIR [DIR ...]`: writes runs as one HTML file, as CSV or as Parquet, or trees."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from node.system.errors import one_line
 
 _DESCRIPTION = """\
 Writes what the page of a run shows into one HTML file that loads nothing else and can be mailed. Several
-folders are compared side by side, with the page of each. --csv and --parquet write all rounds as a table."""
+folders are compared side by side, with the page of each. --csv and --parquet write all rounds as a table,
+--xgboost the trees of a model."""
 _EPILOG = """\
 examples:
   python -m node.report runs/digits-1f2e3d4c                      writes runs/digits-1f2e3d4c/report.html
   python -m node.report runs/monday runs/tuesday --html both.html
   python -m node.report runs/digits-1f2e3d4c --csv rounds.csv
+  python -m node.report runs/ward-1f2e3d4c --xgboost trees.json   of model.class = "node.models:Trees"
 
-Without --csv and --parquet it writes the HTML file. The report shows figures that come from the owner's data:
-accuracy, loss and the privacy spent.
+Without --csv, --parquet and --xgboost it writes the HTML file. The report shows figures that come from the
+owner's data: accuracy, loss and the privacy spent.
 
 exit status: 0 written, 1 failed at run time, 2 bad arguments or folder"""
 
@@ -37,6 +39,9 @@ class ReportOptions:
     )
     csv: Path | None = option("write all rounds as CSV. Default: no", reachable_path, metavar="FILE")
     parquet: Path | None = option("write all rounds as Parquet. Default: no", reachable_path, metavar="FILE")
+    xgboost: Path | None = option(
+        "write the run's trees as JSON that XGBoost loads. Default: no", reachable_path, metavar="FILE"
+    )
     force: bool = switch("replace files that are there. Default: only earlier reports")
     debug: bool = switch(DEBUG)
 
@@ -45,7 +50,12 @@ def _run(options: ReportOptions) -> int:
     from node.report.write import write  # noqa: PLC0415 - loads numpy: only once the arguments are checked
 
     begun()
-    files = {"--html": options.html, "--csv": options.csv, "--parquet": options.parquet}
+    files = {
+        "--html": options.html,
+        "--csv": options.csv,
+        "--parquet": options.parquet,
+        "--xgboost": options.xgboost,
+    }
     wanted = {option: path for option, path in files.items() if path is not None}
     for line in write(options.folders, wanted, force=options.force):
         print(line, flush=True)

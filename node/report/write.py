@@ -45,12 +45,16 @@ def write(folders: Sequence[Path], wanted: Mapping[str, Path], *, force: bool) -
     ]
 
 
-_KINDS = {"--html": "report", "--csv": "table", "--parquet": "table"}
+_KINDS = {"--html": "report", "--csv": "table", "--parquet": "table", "--xgboost": "trees"}
 
 
 def _made(option: str, runs: Sequence[Path]) -> bytes:
     if option in TABLES:
         return TABLES[option](table(runs))
+    if option == "--xgboost":
+        from node.report.xgboost import xgboost_file  # noqa: PLC0415 - torch, and only this file needs it
+
+        return xgboost_file(runs)
     return single_file([RunFolder(run).read() for run in runs], time.time()).encode()
 
 

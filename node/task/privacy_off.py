@@ -15,9 +15,9 @@ from typing import Any
 from node.system.errors import ConfigError, shown
 from node.task.plain_defaults import plain_defaults
 from node.task.rules import read_section
-from node.task.sections import ADDITIVE, DataSection, TrainSection
+from node.task.sections import DataSection, TrainSection
 from node.task.shared_noise_keys import DISTRIBUTED, SHARED_NOISE_KEYS
-from node.task.table_models import OF_LOCAL_TRAINING
+from node.task.table_models import OF_LOCAL_TRAINING, TABLE_MODELS
 
 Table = Mapping[str, Any]
 Path = tuple[str, ...]
@@ -42,7 +42,7 @@ def without_noise(before: Table, after: Table, asked: Collection[Path]) -> dict[
         kept = (section, name) in asked or name == "mechanism" or not isinstance(changed.get(section), dict)
         if not kept:
             changed[section].pop(name, None)
-    if _section(after, "model").get("class") == ADDITIVE:  # nothing is trained: sums make it
+    if _section(after, "model").get("class") in TABLE_MODELS:  # nothing is trained: sums make it
         for name in OF_LOCAL_TRAINING:
             if ("train", name) not in asked and isinstance(changed.get("train"), dict):
                 changed["train"].pop(name, None)

@@ -15,6 +15,7 @@ from node.task.data_schema import BooleanColumn, ClassTarget, Column, NumberColu
 from node.task.sections import ADDITIVE, Task
 
 TREES = "node.models:Trees"
+TABLE_MODELS = (ADDITIVE, TREES)
 LEVELS = (31, 24, 16, 12, 8, 6, 4)
 """How many cells a column of numbers may have at most; the first that suits all members is taken."""
 OF_LOCAL_TRAINING = (
@@ -32,7 +33,7 @@ _OF_UPDATES = ("ldp", "aldp")
 
 def is_exact(task: Task) -> bool:
     """Returns whether sums without noise, of the same members, make the task's model."""
-    return task.model.cls in (ADDITIVE, TREES) and task.privacy.mechanism == "none"
+    return task.model.cls in TABLE_MODELS and task.privacy.mechanism == "none"
 
 
 def opened(task: Task) -> str:
@@ -49,6 +50,11 @@ def most_cells(columns: int) -> int:
     return min(LEVELS[0], max(LEVELS[-1], _CELLS_IN_ALL // columns))
 
 
+def cells_allowed(task: Task, schema: TableSchema) -> int:
+    """Returns how many cells a column of numbers may have in a task's model of tables."""
+    return CELLS_OF_TREES if task.model.cls == TREES else most_cells(len(schema.columns))
+
+
 def model_arguments(schema: TableSchema, *, exact: bool) -> dict[str, Any]:
     """Returns model.args for an additive model of tables of this schema.
 
@@ -62,10 +68,10 @@ def model_arguments(schema: TableSchema, *, exact: bool) -> dict[str, Any]:
 
 
 def fitted_arguments(task: Task, schema: TableSchema) -> dict[str, Any]:
-    """Returns the arguments of a task's additive model for rows of another schema."""
+    """Returns the arguments of a task's model of tables for rows of another schema."""
     args, found = task.model.args, model_arguments(schema, exact=is_exact(task))
     kept = {name: value for name, value in args.items() if name not in (*found, "one_against_rest")}
-    return {**kept, **found, "cells": min(args["cells"], most_cells(len(schema.columns)))}
+    return {**kept, **found, "cells": min(args["cells"], cells_allowed(task, schema))}
 
 
 def tree_arguments(task: Task) -> dict[str, object]:
@@ -95,7 +101,7 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
     have, and for keys without an effect.
     """
     schema, model, train = task.data.schema, task.model, task.train
-    if model.cls not in (ADDITIVE, TREES):
+    if model.cls not in TABLE_MODELS:
         return task
     if model.cls == TREES and not is_exact(task):
         raise ConfigError(
@@ -106,6 +112,11 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
         raise ConfigError(
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = "
             f"{ADDITIVE!r}, of which no member has updates; allowed: 'none', 'distributed-dp-sgd'"
+        )
+    if model.args.get("trees") and not is_exact(task):
+        raise ConfigError(
+            f"model.args.trees = {shown(model.args['trees'])} is refused with privacy.mechanism = "
+            f"{shown(task.privacy.mechanism)}: trees lose by noise what curves keep; allowed: 0"
         )
     if is_exact(task):
         _check_training(task, table.get("train"))

@@ -21,6 +21,7 @@ from node.jobs.statistics.glm import Family
 from node.stats.estimates import Fit
 from node.stats.plan import plan
 from node.stats.results import Results, results
+from node.system.errors import UserError
 from node.task.rules import read_section
 from node.task.statistics import StatisticsSection
 from scenarios.study.cells import NO_EPSILON, Outcome, Room
@@ -67,7 +68,10 @@ class StatisticsCell(FixedCell):
         asked = plan(read_section(StatisticsSection, "statistics", _ASKED[self.statistic]), _COLUMNS)
         sites = [{name: cells[site::_SITES] for name, cells in rows.items()} for site in range(_SITES)]
         run = run_job([asked.job(site) for site in sites])
-        ours = _estimates(self.statistic, results(asked, run.base, _SITES))
+        found = results(asked, run.base, _SITES)
+        if found is None:
+            raise UserError(f"{self.statistic}: the sums of three sites ended before table one")
+        ours = _estimates(self.statistic, found)
         theirs = _POOLED[self.statistic](rows)
         error = float(np.max(np.abs(ours - theirs) / np.abs(theirs)))
         room.say(1, error)

@@ -13,15 +13,7 @@ from node.task.data_schema import (
     Target,
 )
 from node.task.sections import Task
-from node.task.table_models import (
-    CELLS_OF_TREES,
-    LEVELS,
-    TREES,
-    is_exact,
-    kind_of,
-    model_arguments,
-    most_cells,
-)
+from node.task.table_models import LEVELS, TREES, cells_allowed, is_exact, kind_of, model_arguments
 from node.training.figures.calibration import class_weights
 
 
@@ -42,7 +34,7 @@ def fitting_schema(task: Task) -> TableSchema:
     schema, model = task.data.schema, task.model
     if not isinstance(schema, TableSchema):
         raise ConfigError(f"model.class = {model.cls!r} is refused: it needs a table with a data.schema")
-    most = CELLS_OF_TREES if model.cls == TREES else most_cells(len(schema.columns))
+    most = cells_allowed(task, schema)
     for name, value in model_arguments(schema, exact=is_exact(task)).items():
         found = model.args.get(name)
         fits = (

@@ -1,9 +1,17 @@
 """The command: which files it writes, and what it never overwrites."""
 
+import json
+
 import pytest
 
 from node.report.__main__ import main
 from node.storage.folder_lock import VIEW
+from node.task.load import read_task
+from node.task.table_models import ADDITIVE, TREES
+from node.training.build import make
+from node.training.local_tensors import whole_model
+from node.training.model_file import task_table, write_model
+from tests.own_data import TABLE
 from tests.unit.node.observe.folders import run_in
 
 
@@ -57,3 +65,24 @@ def test_a_folder_without_a_run_and_one_that_cannot_be_written_are_one_line(run,
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
     assert "cannot be written" in said[1]
+
+
+@pytest.mark.parametrize("cls", [TREES, ADDITIVE])
+def test_trees_alone_are_a_file_for_xgboost(run, tmp_path, capsys, cls):
+    model = {"class": cls, "args": {"trees": 2}}
+    task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": TABLE}})
+    about = {"task": task_table(task), "classes": 2, "row": [7]}
+    write_model(run / "model.safetensors", whole_model(make(task.model, 0), {}), about)
+    is_trees = cls == TREES
+    assert main([str(run), "--xgboost", "trees.json"]) == (0 if is_trees else 2)
+    if is_trees:
+        found = json.loads((tmp_path / "trees.json").read_text())
+        assert found["learner"]["feature_names"] == ["age", "ward", "smoker", "seen"]
+    else:
+        line = (
+            "--xgboost is refused: model.class = 'node.models:Additive' is not of trees alone; allowed: 'node"
+        )
+        assert line in capsys.readouterr().err
+    run_in(tmp_path / "runs" / "b")
+    assert main([str(tmp_path / "runs"), "--xgboost", "both.json"]) == 2
+    assert "--xgboost is of one model, not of 2 runs; give one folder" in capsys.readouterr().err

@@ -76,3 +76,26 @@ def test_noise_of_single_members_is_refused(mechanism):
 @pytest.mark.parametrize(("columns", "cells"), [(1, 31), (50, 20), (250, 4), (1000, 4)])
 def test_many_columns_have_few_cells_each(columns, cells):
     assert most_cells(columns) == cells
+
+
+def test_trees_follow_curves_where_sums_are_exact():
+    assert {"trees": 100, "depth": 4}.items() <= made().model.args.items()
+    assert "trees" not in made(**PRIVATE).model.args
+    alone = made(model=TREES).model.args
+    assert {"trees": 100, "depth": 4, "rate": 0.1, "cells": 63}.items() <= alone.items()
+    assert made(args={"trees": 0}).model.args["trees"] == 0
+
+
+@pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd", "distributed-dp-sgd"])
+def test_trees_have_no_privacy(mechanism):
+    assert told(lambda: made(model=TREES, privacy={"mechanism": mechanism, "epsilon": 1.0})) == (
+        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Trees': trees lose by "
+        "noise what node.models:Additive keeps; take that, or privacy.mechanism = 'none'"
+    )
+
+
+def test_trees_after_curves_have_no_privacy():
+    assert told(lambda: made(args={"trees": 5}, **PRIVATE)) == (
+        "model.args.trees = 5 is refused with privacy.mechanism = 'distributed-dp-sgd': trees lose by noise "
+        "what curves keep; allowed: 0"
+    )
