@@ -33,8 +33,9 @@ def survival_remark(frame: Frame, found: Found) -> tuple[str, ...]:
         return ()
     told = (
         f"{shown(event)} and {shown(duration)} look like survival data (an event, and the time until it or "
-        f"the last look); there is no survival model here yet: {shown(event)} as classes loses when it "
-        "happened, and takes rows that were not watched to the end for rows without the event"
+        "the last look): murmuration stats has Kaplan-Meier curves and Cox models; "
+        f"{shown(event)} as classes loses when it happened, and takes rows that were not watched to the end "
+        "for rows without the event"
     )
     return (told,)
 
