@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from benchmarks.defaults.sites import SITES
+from benchmarks.defaults.tables import BenchmarkData, Table
 
 from benchmarks.__main__ import main
 from benchmarks.additive.arms import fresh_split, without_test_rows
 from benchmarks.additive.benchmark import _row
-from benchmarks.defaults.sites import SITES
-from benchmarks.defaults.tables import BenchmarkData, Table
 
 ROWS = 500
 WHOLE = Table(np.array(["no", "yes"] * (ROWS // 2)), {"row": np.arange(ROWS, dtype=float)})
