@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from node.invitation.key import own_key
+from node.storage.swarm_file import read_swarm
+from node.storage.vouches import keep_vouch
+from protocol.crypto.node_key import NodeKey
+from protocol.invitation.roster import Member, vouch_for
 from tests.browser.pages import DESK, PHONE, Window
 from tests.browser.test_desk import flawless
 from tests.e2e.processes import Nursery, Process, free_endpoint
@@ -63,6 +68,29 @@ def look_around(page: Page, tmp_path: Path) -> None:
     expect(page.locator("#rounds tr")).to_have_count(2)
 
 
+def lets_others_in(page: Page, own: Path, sponsor: Path) -> None:
+    """One more is invited, and a newcomer accepted for whom another member gives its word."""
+    page.locator("#later-name").fill("Ward B")
+    page.get_by_role("button", name="Make a code").click()
+    expect(page.locator("#last-line")).to_contain_text('two members would be called "Ward B"')
+    page.locator("#later-name").fill("Ward D")
+    page.get_by_role("button", name="Make a code").click()
+    seat = page.locator("#seats li")
+    expect(seat).to_contain_text("Ward D")
+    expect(seat.locator("code")).not_to_be_empty()
+    flawless(page)
+    page.get_by_role("button", name="Stop").click()
+    newcomer = Member("Ward E", NodeKey(bytes(32)).public)
+    keep_vouch(own, vouch_for(own_key(sponsor), read_swarm(sponsor).roster, newcomer))
+    row = page.locator("#members tr", has_text="Ward E")
+    expect(row).to_contain_text("Ward A vouches for it: not accepted yet")
+    flawless(page)
+    row.get_by_role("button", name="Accept: Ward E").click()
+    expect(row).not_to_contain_text("not accepted yet")
+    expect(row.get_by_role("button", name="Remove: Ward E")).to_be_visible()
+    flawless(page)
+
+
 @pytest.mark.slow  # three nodes learn, and each browser's page is examined at every screen
 def test_three_owners_come_from_their_files_to_one_model(
     window: Window, relay: str, desks: list[Process], tmp_path: Path
@@ -113,6 +141,7 @@ def test_three_owners_come_from_their_files_to_one_model(
     for page in joiners:
         expect(page.locator("#run-sentence")).to_contain_text("It is over: 2 of 2 rounds")
         flawless(page)
+    lets_others_in(joiners[0], *(tmp_path / name / "runs" / "a" for name in "ba"))
     assert len({summary(tmp_path / name / "runs" / "a")["base_digest"] for name in "abc"}) == 1
     for desk in desks:
         desk.send(signal.SIGTERM)
