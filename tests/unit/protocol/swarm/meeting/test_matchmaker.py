@@ -853,6 +853,21 @@ def test_a_group_that_one_was_not_ready_for_ends_no_wait():
     assert asides((1, 3), (3, 1), groups=4, absent={1: 1, 2: 1}) == [1, 1, 1, 1]
 
 
+def test_the_turn_of_one_that_is_never_ready_in_time_comes_too():
+    held = at_odds((1, 3), (3, 1))
+    assert grouped(held, NOW + 4) == [public(0, 2, 3, 4)]
+    held.void(KEYS[1].public)
+    for number in range(1, ASIDE):
+        held.announce(announce(KEYS[1], counter=COUNTER + number), NOW + 4 + number)
+        again(held, NOW + 4 + number, number, (0, 2, 3, 4), (3, 1))
+        assert grouped(held, NOW + 4 + number) == [public(0, 2, 3, 4)]
+    now = NOW + 4 + ASIDE
+    again(held, now, ASIDE, (0, 2, 3, 4), (3, 1))
+    assert grouped(held, now) == [], "it is waited for"
+    again(held, now, ASIDE, (1,), (1, 3))
+    assert grouped(held, now + 4) == [public(0, 1, 2, 4)]
+
+
 def test_no_group_waits_for_one_that_it_would_only_set_aside_again():
     held = at_odds((1, 3), (3, 1))
     assert grouped(held, NOW + 4) == [public(0, 2, 3, 4)]
