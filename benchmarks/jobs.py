@@ -104,9 +104,8 @@ def _of_swarms(case: str, swarms: Sequence[Swarm], at_most_s: float, judged: str
     sent = [peer.summary["bytes_sent"] for peer in peers]
     yield told("bytes sent", "bytes", sent, STATISTICS_AT_MOST_BYTES if judged == "whole" else None)
     yield told("sums", "sums", [peer.summary["generation"] for peer in peers])
-    values = [peer.summary["value"] for peer in peers if peer.summary.get("value") is not None]
-    if values:
-        yield told(peers[0].summary["metric"], "", values)
+    if judged == "learning":
+        yield told(peers[0].summary["metric"], "", [peer.summary["value"] for peer in peers])
     models = [len({peer.summary["base_digest"] for peer in ended}) for _, ended in swarms]
     yield told("different ends", "models", models, 1)
 

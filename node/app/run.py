@@ -276,7 +276,7 @@ def prepared_on(
         options=options,
         about=About(
             data=dataset.description,
-            what=f"{sum(prod(shape) for _, shape in named)} parameters",
+            what=task.model.cls if exact else f"{sum(prod(shape) for _, shape in named)} parameters",
             notes={
                 **({"noise": options.privacy_note} if options.privacy_note else {}),
                 **learning.words,
