@@ -177,11 +177,14 @@ class Results:
     """Why models are left out that are not done: a member is gone; None: all is done."""
 
 
-def results(plan: Plan, base: Floats, members: int) -> Results | None:
-    """Returns what a base shows; None until its table one is done."""
+def has_table_one(plan: Plan, base: Floats) -> bool:
+    """Returns whether a base has what `results` needs."""
+    return plan.table_one.is_over(plan.job({}).states(base)[0])
+
+
+def results(plan: Plan, base: Floats, members: int) -> Results:
+    """Returns what a base shows whose table one is done; models that are not done have a reason."""
     states = dict(zip(map(id, plan.parts), plan.job({}).states(base), strict=True))
-    if not plan.table_one.is_over(states[id(plan.table_one)]):
-        return None
     counted = plan.table_one.counted(states[id(plan.table_one)])
 
     def model(part: ModelPart, title: str, kind: str) -> ModelResult:

@@ -22,7 +22,7 @@ DATA: dict[str, str] = {
     "loan": "Loan",
     "affairs": "Affairs",
     "tumours": "Tumours, six columns",
-    "interaction": "a product of two columns",
+    "interaction": "Product of two columns",
     "progression": "Diabetes, five columns",
 }
 """The tables in words. A third of the last one, and of the tumours, has too few rows for all columns."""

@@ -33,7 +33,7 @@ WORDS_OF: dict[str, Factors] = {
     "additive": ADDITIVE,
     "trees": TREES,
     "additive, then trees": BOTH,
-    "HistGradientBoosting": BOOSTING,
+    "boosting": BOOSTING,
 }
 """The models in words."""
 _PARTIES: dict[str, Factors] = {"a swarm of three": SWARM, "one site": ALONE, "all rows pooled": POOLED}
@@ -44,23 +44,29 @@ def _measure(data: str) -> str:
 
 
 def _axis(data: str) -> Json:
-    return {"title": {"text": f"{_measure(data)} of the test rows"}, "autorange": True}
+    return {"title": {"text": f"{_measure(data)} of the test rows"}, "rangemode": "normal"}
 
 
 def _model_of(factors: Factors) -> str:
     return next(words for words, own in WORDS_OF.items() if own["model"] == factors["model"])
 
 
+def _points(symbol: str) -> Json:
+    return {"type": "scatter", "mode": "markers", "marker": {"symbol": symbol, "size": 9}}
+
+
 def by_model(data: str) -> Bars:
-    """A bar for each model, side by side for who learns it."""
+    """A point for each model and for who learns it."""
     return Bars(
         key=f"models-{data}",
         title=f"{DATA[data]}: {_measure(data)} by model",
         caption=f"Without privacy. Models of the product have four fifths of each site's rows, as nodes "
-        f"hold the rest back; HistGradientBoosting has all of them. {BARS}",
+        f"hold the rest back; boosting, which is scikit-learn's, has all of them. {BARS}",
         curves=tuple(
-            Curve(words, {"data": data, **parties}, style={"type": "scatter", "mode": "markers"})
-            for words, parties in _PARTIES.items()
+            Curve(words, {"data": data, **parties}, style=_points(symbol))
+            for (words, parties), symbol in zip(
+                _PARTIES.items(), ("circle", "x", "diamond-open"), strict=True
+            )
         ),
         label=_model_of,
         y=_axis(data),
@@ -122,11 +128,11 @@ _COST: dict[str, Cells] = {
 tables = tabled(
     _grid("Without privacy: AUC, of Diabetes R²", DATA, dict(_PARTIES)),
     _grid(
-        "With privacy: AUC",
+        "With privacy: AUC of a swarm, one site alone, and all rows pooled",
         WHOLE,
         {
-            f"{words}, epsilon {epsilon}": {**parties, "epsilon": epsilon}
-            for words, parties in _PARTIES.items()
+            f"{parties['parties']}, epsilon {epsilon}": {**parties, "epsilon": epsilon}
+            for parties in _PARTIES.values()
             for epsilon in EPSILONS
             if parties == SWARM or epsilon == MIDDLE
         },
