@@ -38,9 +38,10 @@ from node.stats.disclosure import LEAST_CELL
 from node.stats.noised import noised_results
 from node.stats.plan import Plan, check_rows, plan
 from node.stats.report import as_json, html
-from node.stats.results import MINE, Results, SiteSummary, has_table_one, results, site_summary
+from node.stats.results import has_table_one, results, site_summary
 from node.stats.rows import columns_of, read_rows
 from node.stats.rows_before import CountedRows
+from node.stats.summaries import MINE, Results, SiteSummary
 from node.stats.tables import as_csv, table_one_text
 from node.storage.vector_files import Floats
 from node.system.errors import ConfigError, UserError, shown
