@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -34,7 +35,7 @@ from scenarios.tables.fixed import FixedCell
 from scenarios.tables.learning import own_datasets, prepare_split
 from scenarios.tables.models import ModelName, learn, learn_privately
 from scenarios.tables.rivals import fitted_answers
-from scenarios.tables.sites import Split, split_of
+from scenarios.tables.sites import split_of
 
 Parties = Literal["swarm", "alone", "pooled"]
 """All three sites with a part each, the first of them, or one party with the rows of all."""
@@ -74,15 +75,16 @@ class TableCell(FixedCell):
     def replay(self, room: Room) -> Outcome:
         """Learn and evaluate in this process. Raises UserError."""
         begun = time.perf_counter()
-        whole = read_table(self.rows, room.data_dir)
-        split = split_of(SETS[self.rows], whole, self.seed)
         with one_thread():
-            figure, facts = self._rival(split) if self.learner == "boosting" else self._learnt(split, whole)
+            learn_it = self._rival if self.learner == "boosting" else self._learnt
+            figure, facts = learn_it(room.data_dir)
         room.say(1, figure)
-        facts[METRIC] = "auc" if whole.is_classes else "r2"
+        is_classes = read_table(self.rows, room.data_dir).is_classes
+        facts[METRIC] = "auc" if is_classes else "r2"
         return Outcome((figure,), facts, time.perf_counter() - begun)
 
-    def _rival(self, split: Split) -> tuple[float, dict[str, Fact]]:
+    def _rival(self, folder: Path) -> tuple[float, dict[str, Fact]]:
+        split = split_of(SETS[self.rows], read_table(self.rows, folder), self.seed)
         given = split.sites[0] if self.parties == "alone" else split.pooled_rows
         answers = fitted_answers("boosting", given, split.test, balanced=False)
         truth = split.test.y == np.unique(split.test.y)[-1] if given.is_classes else split.test.y
@@ -94,30 +96,49 @@ class TableCell(FixedCell):
             ROWS: len(given),
         }
 
-    def _learnt(self, split: Split, whole: Table) -> tuple[float, dict[str, Fact]]:
+    def _learnt(self, folder: Path) -> tuple[float, dict[str, Fact]]:
         name = self.learner
         if name == "boosting":
             raise ValueError("a rival is no model of the product")
-        with tempfile.TemporaryDirectory() as files:
-            options = ("--privacy", "none", "--model", _PROPOSED[name])
-            proposed, sites, test = prepare_split(Path(files), split, SETS[self.rows].file, options)
-            task = with_ranges(proposed, whole)
-            rows = own_datasets(task, sites)
-            common = read_source(test, task)
-        task = replace(task, task=replace(task.task, seed=self.seed))
-        rows = {"alone": rows[:1], "pooled": [_joined(rows)], "swarm": rows}[self.parties]
+        sites = prepare_sites(self.rows, self.seed, _PROPOSED[name], folder)
+        rows = {"alone": sites.rows[:1], "pooled": [_joined(sites.rows)], "swarm": sites.rows}[self.parties]
         salt = salt_of(self.arm)
         if self.epsilon is None:
-            found = learn(name, task, rows, salt)
+            found = learn(name, sites.task, rows, salt)
         elif name == "linear" or name == "additive":
-            found = learn_privately(name, self.epsilon, task, rows, salt)
+            found = learn_privately(name, self.epsilon, sites.task, rows, salt)
         else:
             raise ValueError(f"{name} has no privacy")
         with torch.inference_mode():
-            outputs = found.model(torch.from_numpy(common.x)).double().numpy()
+            outputs = found.model(sites.test_x).double().numpy()
         scores = outputs[:, -1] - (outputs[:, 0] if outputs.shape[1:] == (2,) else 0)
-        figure = _figure(common.y, scores, whole.is_classes)
+        figure = _figure(sites.test_y, scores, rows[0].classes is not None)
         return figure, {**found.facts, ROWS: sum(len(each.train_y) for each in rows)}
+
+
+@dataclass(frozen=True)
+class Sites:
+    """The task of a split, each site's rows as its node reads them, and encoded test rows."""
+
+    task: Task
+    rows: list[Dataset]
+    test_x: torch.Tensor
+    test_y: NDArray[np.generic]
+
+
+@lru_cache(maxsize=1)
+def prepare_sites(name: str, seed: int, model: str, folder: Path) -> Sites:
+    """Let node.init propose a task for a `model` of a split, and read all files by it. Raises UserError."""
+    whole = read_table(name, folder)
+    split = split_of(SETS[name], whole, seed)
+    with tempfile.TemporaryDirectory() as files:
+        options = ("--privacy", "none", "--model", model)
+        proposed, sites, test = prepare_split(Path(files), split, SETS[name].file, options)
+        task = with_ranges(proposed, whole)
+        rows = own_datasets(task, sites)
+        common = read_source(test, task)
+    task = replace(task, task=replace(task.task, seed=seed))
+    return Sites(task, rows, torch.from_numpy(common.x), common.y)
 
 
 def read_table(name: str, folder: Path) -> Table:
