@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from benchmarks.defaults.sites import SITES
-from benchmarks.defaults.tables import BenchmarkData, Table
 
 from benchmarks.__main__ import main
 from benchmarks.additive.arms import fresh_split, without_test_rows
 from benchmarks.additive.benchmark import _row
+from scenarios.data.tables import Table, TableSet
+from scenarios.tables.sites import SITES
 
 ROWS = 500
 WHOLE = Table(np.array(["no", "yes"] * (ROWS // 2)), {"row": np.arange(ROWS, dtype=float)})
@@ -18,7 +18,7 @@ def rows_of(tables):
 
 
 def test_sites_share_no_row_and_test_rows_are_nobodys():
-    split = fresh_split(BenchmarkData("made", lambda _: WHOLE, train=300), WHOLE, 10)
+    split = fresh_split(TableSet("made", lambda _: WHOLE, train=300), WHOLE, 10)
     parts = rows_of([*split.sites, split.test])
     assert [len(part) for part in parts] == [100] * SITES + [100]
     assert len(set.union(*parts)) == 400
