@@ -71,6 +71,11 @@ _ENTRIES = (
         "benchmarks.gradients.benchmark:GRADIENTS",
     ),
     Entry(
+        "jobs",
+        "an additive model, boosted trees and statistics by exact sums, with five real peers",
+        "benchmarks.jobs:JOBS",
+    ),
+    Entry(
         "memory",
         "peak of resident memory above rest: a member of a session, and a whole node",
         "benchmarks.memory.benchmark:MEMORY",

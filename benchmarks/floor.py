@@ -29,6 +29,7 @@ from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.node_key import NodeKey, verify
 from protocol.crypto.prg import Stream
 from protocol.vectors.pieces import Words
+from protocol.vectors.shelf import in_memory
 
 CELLS = ((10, 1_000_000), (4, 10_000_000))
 QUICK_CELLS = ((4, 100_000),)
@@ -88,7 +89,7 @@ def _round_cpu_s(n: int, d: int) -> dict[str, float]:
     layout, point, key = Layout(d, n), FixedPoint(CLIP, n), NodeKey(_SEED)
     seeds = [hashlib.sha256(bytes([number])).digest() for number in range(n)]
     masks = masks_of(0, seeds[0], [None, *seeds[1:]], _SEED)
-    own = MaskedVector(Cell(MASKED, n, d).vector(0, 0), masks, point, layout, key, _SID)
+    own = MaskedVector(Cell(MASKED, n, d).vector(0, 0), masks, point, layout, key, _SID, in_memory(0))
     indices = range(layout.chunks)
     mine = [index for index in indices if index % n == 0]
     spent: dict[str, float] = {}

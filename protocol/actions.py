@@ -140,7 +140,7 @@ class Keep:
     A certificate names them. A later part with the same sid, owner and index replaces the earlier one.
     """
 
-    parts: tuple[Sum | TotalPiece, ...] | Bulk[Sum]
+    parts: tuple[Sum | TotalPiece, ...] | Bulk[Sum] | Bulk[TotalPiece]
 
 
 @dataclass(frozen=True, slots=True)

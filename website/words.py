@@ -113,6 +113,7 @@ KEYS = {
     "statistics.tables": "Pairs of categories, each counted against the other.",
     "statistics.models": "Generalised linear models, each `{ formula, family }`.",
     "statistics.survival": "Curves and Cox models, each `{ time, event, grid, by, cox }`.",
+    "statistics.per_site": "Whether table one has a column for each member, without what is of few rows.",
     "statistics.least_rows": "A member with fewer rows takes no part.",
     "statistics.share": "The share of `privacy.epsilon` and `privacy.delta` that a noised table one costs.",
     "statistics.tries": "With noise: how often a sum may be tried; the share covers all of them.",

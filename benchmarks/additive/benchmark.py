@@ -67,7 +67,7 @@ def _rows(names: Sequence[str], splits: int | None, folder: Path) -> Iterator[Ro
     for name in names:
         exact, boosted = [], []
         for place in workplaces(name, folder, range(FIRST, FIRST + (splits or SPLITS)), in_all=False):
-            task = place.task(place.additive, epsilon=None)
+            task = place.task(place.curves, epsilon=None)
             exact.append(exact_auc(task, place.datasets))
             boosted.append(boosting_auc(place.split))
         yield _row(name, None, exact, ("HistGradientBoosting, pooled", boosted), EXACT_GOALS[name])
@@ -140,7 +140,7 @@ def _choices(names: Sequence[str], splits: int, folder: Path) -> Iterator[Row]:
         for place in workplaces(name, folder, range(splits), held_out=True):
             for epsilon in EPSILONS:
                 for factor, cells in CHOICES:
-                    model = place.additive | {"args": place.additive["args"] | {"cells": cells}}
+                    model = place.additive | {"args": {"cells": cells}}
                     task = place.task(model, epsilon=epsilon)
                     rate = float(f"{factor * task.train.learning_rate:.2g}")
                     task = replace(task, train=replace(task.train, learning_rate=rate))

@@ -19,7 +19,7 @@ import asyncio
 import itertools
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,6 +59,7 @@ QUICK = Plan(90_000_000, 18_000, 20_000_000, 3, 1)
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--repeats", type=int, help=f"times that each is measured (default {Plan.repeats})")
+    parser.add_argument("--part", choices=PARTS, action="append", help="measure this alone; may be repeated")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
@@ -66,13 +67,13 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     check_counts(arguments, "repeats")
     plan = QUICK if arguments.quick else Plan()
     repeats = plan.repeats if arguments.repeats is None else arguments.repeats
-    return _figures(replace(plan, repeats=repeats))
+    return _figures(arguments.part or PARTS, replace(plan, repeats=repeats))
 
 
-def _figures(plan: Plan) -> Iterator[Figure]:
-    for part in PARTS:
+def _figures(parts: Iterable[str], plan: Plan) -> Iterator[Figure]:
+    for part in parts:
         with tempfile.TemporaryDirectory() as folder, RelayProcess(Path(folder)) as relay:
-            yield from part(relay, plan)
+            yield from PARTS[part](relay, plan)
 
 
 def _bulk(relay: RelayProcess, plan: Plan) -> Iterator[Figure]:
@@ -189,21 +190,24 @@ def _many(relay: RelayProcess, plan: Plan) -> Iterator[Figure]:
 def _strangers(relay: RelayProcess, plan: Plan) -> Iterator[Figure]:
     traffic = Traffic(MEMBERS, PARAMETERS, max(1, plan.rounds // 2))
     found = [asyncio.run(paces(relay, traffic)) for _ in range(plan.repeats)]
-    shares = [siege / rest for rest, siege in found]
-    rounds = ", ".join(f"{rest:.2f} and {siege:.2f}" for rest, siege in found)
-    note = f"{rounds} rounds/s at rest and under siege"
+    shares = [siege.per_s / rest.per_s for rest, siege in found]
+    rounds = ", ".join(f"{rest.per_s:.2f} and {siege.per_s:.2f}" for rest, siege in found)
+    cpu = ", ".join(
+        f"{rest.relay_per_round_s:.2f} and {siege.relay_per_round_s:.2f}" for rest, siege in found
+    )
+    note = f"at rest and under siege: {rounds} rounds/s; {cpu} s of the relay's CPU a round"
     case = f"{FORCE.connections} strangers"
     yield figure("relay", case, "pace, siege / rest", "", shares, None, note, LEAST_PACE_IN_SIEGE)
 
 
-PARTS: tuple[Callable[[RelayProcess, Plan], Iterator[Figure]], ...] = (
-    _bulk,
-    _small,
-    _beside,
-    _peers,
-    _many,
-    _stuck,
-    _strangers,
-)
+PARTS: Mapping[str, Callable[[RelayProcess, Plan], Iterator[Figure]]] = {
+    "bulk": _bulk,
+    "small": _small,
+    "beside": _beside,
+    "peers": _peers,
+    "many": _many,
+    "stuck": _stuck,
+    "strangers": _strangers,
+}
 """What is measured, each with a relay of its own."""
 RELAY = Benchmark(add_options, run)

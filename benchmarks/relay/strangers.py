@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import count
 
 from benchmarks.relay.peers import Peer, Traffic, peers, play_round
 from benchmarks.relay.process import RelayProcess
@@ -19,20 +20,48 @@ FORCE = Force(bodies=770, idle=770, websockets=385, heads=75)
 _MOST_S = 300.0
 
 
-async def paces(relay: RelayProcess, traffic: Traffic) -> tuple[float, float]:
-    """Returns the rounds per second of a swarm at rest, and while strangers flood its relay."""
+@dataclass(frozen=True)
+class Pace:
+    """How fast rounds went, and what they cost the relay."""
+
+    rounds: int
+    wall_s: float
+    relay_s: float
+
+    @property
+    def per_s(self) -> float:
+        """Rounds per second."""
+        return self.rounds / self.wall_s
+
+    @property
+    def relay_per_round_s(self) -> float:
+        """The relay's CPU seconds of a round, with all else that it did meanwhile."""
+        return self.relay_s / self.rounds
+
+    def __add__(self, other: Pace) -> Pace:
+        return Pace(self.rounds + other.rounds, self.wall_s + other.wall_s, self.relay_s + other.relay_s)
+
+
+async def paces(relay: RelayProcess, traffic: Traffic) -> tuple[Pace, Pace]:
+    """Returns a swarm's pace at rest, and while strangers flood its relay.
+
+    Half of the rest is before the siege and half after it, so that a machine that gets slower changes both.
+    """
     async with peers(traffic.members, relay) as swarm:
-        await play_round(swarm, traffic, 1)  # opens the links
-        rest = await _pace(swarm, traffic, 1)
+        numbers = count(1)
+        await play_round(swarm, traffic, next(numbers))  # opens the links
+        before = await _pace(relay, swarm, traffic, numbers)
         async with _attacked(relay.endpoint):
-            return rest, await _pace(swarm, traffic, 1 + traffic.rounds)
+            siege = await _pace(relay, swarm, traffic, numbers)
+        await play_round(swarm, traffic, next(numbers))  # the strangers go
+        return before + await _pace(relay, swarm, traffic, numbers), siege
 
 
-async def _pace(swarm: list[Peer], traffic: Traffic, played: int) -> float:
-    begun_s = time.perf_counter()
-    for number in range(traffic.rounds):
-        await play_round(swarm, traffic, played + number + 1)
-    return traffic.rounds / (time.perf_counter() - begun_s)
+async def _pace(relay: RelayProcess, swarm: list[Peer], traffic: Traffic, numbers: Iterator[int]) -> Pace:
+    begun_s, relay_s = time.perf_counter(), relay.cpu_s
+    for _ in range(traffic.rounds):
+        await play_round(swarm, traffic, next(numbers))
+    return Pace(traffic.rounds, time.perf_counter() - begun_s, relay.cpu_s - relay_s)
 
 
 @asynccontextmanager

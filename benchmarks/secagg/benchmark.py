@@ -118,7 +118,8 @@ def header(with_flower: bool) -> str:
     flower = f"  {'Flower CPU s':>12}" if with_flower else ""
     return (
         f"{'protocol':14} {'n':>3} {'d':>10}  {'wall s':>8} {'[min to max]':>20}  {'sum s':>8}"
-        f"  {'CPU s/peer':>10}  {'MB/peer':>9}  {'peak MB':>8} {'in 4d':>6}  {'error/B':>8}{flower}"
+        f"  {'CPU s/peer':>10}  {'MB/peer':>9}  {'peak MB':>8} {'in 4d':>6} {'file MB':>8}"
+        f"  {'error/B':>8}{flower}"
     )
 
 
@@ -129,8 +130,8 @@ def line(result: Result, column: Mapping[str, object]) -> str:
     return (
         f"{cell.protocol:14} {cell.n:3} {cell.d:10}  {result.wall_s:8.4f} {spread:>20}"
         f"  {result.aggregate_s:8.4f}  {result.cpu_s:10.4f}  {result.bytes_sent / 1e6:9.3f}"
-        f"  {result.peak_bytes / 1e6:8.1f} {result.peak_vectors:6.2f}  {result.max_error / CLIP:8.1e}"
-        + "".join(f"  {value:12.4f}" for value in column.values())
+        f"  {result.peak_bytes / 1e6:8.1f} {result.peak_vectors:6.2f} {result.file_bytes / 1e6:8.1f}"
+        f"  {result.max_error / CLIP:8.1e}" + "".join(f"  {value:12.4f}" for value in column.values())
     )
 
 

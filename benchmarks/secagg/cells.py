@@ -58,6 +58,10 @@ class Sample:
     mean: bytes
     error: float | None
     """The error of the mean; None for all peers but one, as all hold the same mean."""
+    file_bytes: int = 0
+    """What the sum kept in a file until it was over."""
+    file_s: float = 0.0
+    """How long threads wrote and read it, together."""
 
     @property
     def bytes_sent(self) -> int:
@@ -115,6 +119,11 @@ class Result:
         return self.peak_bytes / (WORD_BYTES * self.cell.d)
 
     @property
+    def file_bytes(self) -> float:
+        """The median bytes that a peer keeps in a file until a sum is over."""
+        return median(self.sample_figures(lambda sample: sample.file_bytes))
+
+    @property
     def aggregate_s(self) -> float:
         """The seconds from the GROUP message to the mean of the slowest peer in the median round."""
         return median(self._aggregate_s)
@@ -142,6 +151,8 @@ class Result:
             },
             **_spread("peak_bytes", self.sample_figures(lambda sample: sample.peak_bytes)),
             "peak_vectors": self.peak_vectors,
+            "file_bytes": self.file_bytes,
+            "file_s": median(self.sample_figures(lambda sample: sample.file_s)),
             "max_error": self.max_error,
             "max_error_of_bound": self.max_error / CLIP,
             "rounds": len(self.rounds),

@@ -6,12 +6,14 @@ import os
 import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 from benchmarks.secagg.cells import Cell
 from benchmarks.secagg.meter import Meter, settle
+from node.storage.file_shelf import FileShelves
 from protocol.vectors.pieces import WORD_BYTES
 
 ALL = "all"
@@ -35,7 +37,7 @@ def _run_round(meter: Meter, cell: Cell, parent: Connection) -> None:
     parent.send(None)
     parent.recv()
     begun = time.monotonic()
-    meter.start(_NOTHING)
+    meter.start(_NOTHING, FileShelves(Path()))
     mean = meter.hand_over()
     dist.all_reduce(torch.from_numpy(mean))  # in place: every process has the sum
     mean /= cell.n

@@ -41,6 +41,7 @@ from protocol.swarm.node_state import (
     Timeouts,
 )
 from protocol.vectors.pieces import Floats
+from protocol.vectors.shelf import MakeShelf
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import NO_SID, Base, Group, Message
 from protocol.wire.signing import parameters_hash
@@ -59,7 +60,7 @@ class Place:
     endpoints: tuple[str, ...]
     tls: bool
 
-    def settings(self) -> Settings:
+    def settings(self, shelf: MakeShelf) -> Settings:
         """Return what a node would derive from its task and its options."""
         here = self.endpoints[self.member]
         kind = "ring" if self.cell.protocol == RING else "seed"
@@ -81,6 +82,7 @@ class Place:
             ),
             timeouts=Timeouts(PHASE_TIMEOUT_S, SessionTimeouts(PHASE_TIMEOUT_S, PHASE_TIMEOUT_S)),
             quorum=QuorumRules(of_names(self.endpoints)),
+            shelf=shelf,
         )
 
 
@@ -117,7 +119,7 @@ async def _run_rounds(member: Member, place: Place, store: Store, parent: Connec
         meter = await asyncio.to_thread(Meter, place.cell, place.member, number, rest)
         parent.send(None)
         await receive_from(parent)
-        meter.start(member.transport.counts.sent)
+        meter.start(member.transport.counts.sent, store.shelves)
         mean, at = await member.run_round(meter)
         parent.send(at)
         await receive_from(parent)
@@ -154,7 +156,7 @@ class Member:
         self.grouped_at = 0.0
         """When this peer received the last GROUP, or sent it, in monotonic seconds."""
         base = Base(0, parameters_hash(_PARAMETERS), 0, NO_SID)
-        settings = place.settings()
+        settings = place.settings(store.shelves)
         self._node = Node(settings, NodeState(0, base, None, {}), {}, os.urandom(32))
         heavy = is_heavy(place.cell.d)
         self.shell = Shell(self._node, self._send, self._perform, heavy, self._node.is_light)

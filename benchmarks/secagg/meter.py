@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from benchmarks.memory.residence import OwnPeak, resident_bytes
 from benchmarks.secagg.cells import Cell, Sample
+from node.storage.file_shelf import FileShelves
 from protocol.vectors.pieces import Floats, raw
 
 
@@ -59,9 +60,10 @@ class Meter:
             raise RuntimeError("a round's vector is handed over once")
         return vector
 
-    def start(self, sent: Mapping[str, int]) -> None:
+    def start(self, sent: Mapping[str, int], shelves: FileShelves) -> None:
         """Start to count CPU time and bytes. `sent`: bytes by phase since the process began."""
         self._sent = Counter(sent)
+        self._shelves, self._kept = shelves, (shelves.bytes, shelves.seconds)
         self._cpu_s = cpu_seconds()
 
     def sample(self, mean: Floats, sent: Mapping[str, int], aggregate_s: float) -> Sample:
@@ -76,4 +78,6 @@ class Meter:
             aggregate_s=aggregate_s,
             mean=hashlib.sha256(raw(mean, slice(None))).digest(),
             error=self._cell.error(mean, self._round) if self._member == 0 else None,
+            file_bytes=self._shelves.bytes - self._kept[0],
+            file_s=self._shelves.seconds - self._kept[1],
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 
+from node.storage.file_shelf import FileShelves
 from node.storage.piece_file import PieceFile
 from protocol.wire.ids import NOBODY
 from protocol.wire.masked_messages import ResultCertificate, TotalPiece
@@ -19,14 +21,16 @@ class Store:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
+        self.shelves = FileShelves(folder)
+        """Keeps what a sum needs until it is over."""
         self._files: dict[Sid, PieceFile] = {}
         self._certificates: dict[Sid, Certificate | ResultCertificate] = {}
 
     def keep(self, parts: Iterable[Sum | TotalPiece]) -> None:
         """Write the totals among the parts. The last part of an index is valid."""
-        totals = [part for part in parts if isinstance(part, TotalPiece)]
-        if totals:
-            self._files.setdefault(totals[0].sid, PieceFile(self._path(totals[0].sid))).add(totals)
+        totals = (part for part in parts if isinstance(part, TotalPiece))
+        for sid, of_session in groupby(totals, lambda part: part.sid):
+            self._files.setdefault(sid, PieceFile(self._path(sid))).add(of_session)
 
     def certify(self, sid: Sid, certificate: Certificate | ResultCertificate) -> None:
         """Keep the certificate of a session that ended."""

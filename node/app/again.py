@@ -34,20 +34,23 @@ def begun_again(options: NodeOptions) -> int:
 def begin_again(options: NodeOptions, affirmed: Callable[[str], bool], system: System = SYSTEM) -> None:
     """Sets the job of the folder aside, once its owner has affirmed it; does nothing without --again.
 
+    Nor where the job was begun anew and has lost nobody since: the same command line goes on with it.
     Raises ConfigError if no job there has lost a member, UserError if the owner does not want it.
     """
     if not options.again:
         return
     out = _folder(options)
-    if out is None or not (out / SUMMARY).exists():
-        where = "without --out or --key a node begins anew" if out is None else f"no run has ended in {out}"
+    if out is None or not out.exists():
+        where = "without --out or --key a node begins anew" if out is None else f"no run is in {out}"
         raise ConfigError(_NOTHING.format(where))
     lock = Lock(out)
     try:
         finish_setting_aside(out, system.disk)
         gone, sums = _of_summary(out / SUMMARY)
         if not gone or not (out / STATE).exists():
-            raise ConfigError(_NOTHING.format(f"the run in {out} has lost no member; leave --again out"))
+            if runs_aside(out):
+                return
+            raise ConfigError(_NOTHING.format(f"the run in {out} has lost no member"))
         told = {"gone": ", ".join(gone), "out": out, "sums": sums, "aside": aside(out, runs_aside(out) + 1)}
         print(_WARNING.format(**told), file=sys.stderr, flush=True)
         if not options.yes and not affirmed("Begin another job without them?"):

@@ -75,6 +75,7 @@ from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import exit_status
 from node.runtime.record.events import Finished, Lingering, Observer, Observers, Started, Warned
 from node.runtime.record.own_figures import OwnBook
+from node.storage.file_shelf import FileShelves
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
 from node.storage.key_file import held, new_seed, write_key
 from node.storage.locks import InUse
@@ -108,6 +109,7 @@ from protocol.swarm.node_state import (
     SharedTask,
     Timeouts,
 )
+from protocol.vectors.shelf import MakeShelf
 from protocol.wire.endpoints import of_key
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
@@ -274,7 +276,7 @@ def prepared_on(
         options=options,
         about=About(
             data=dataset.description,
-            what=f"{sum(prod(shape) for _, shape in named)} parameters",
+            what=task.model.cls if exact else f"{sum(prod(shape) for _, shape in named)} parameters",
             notes={
                 **({"noise": options.privacy_note} if options.privacy_note else {}),
                 **learning.words,
@@ -354,7 +356,12 @@ def _pins(options: NodeOptions, tracker: KnownTracker) -> dict[str, Key]:
 
 
 def _settings(
-    prepared: Prepared, key: NodeKey, endpoint: str, dimension: int, pins: Mapping[str, Key]
+    prepared: Prepared,
+    key: NodeKey,
+    endpoint: str,
+    dimension: int,
+    pins: Mapping[str, Key],
+    shelf: MakeShelf,
 ) -> Settings:
     options, plan, learning = prepared.options, prepared.plan, prepared.learning
     section = options.task.aggregation
@@ -401,6 +408,7 @@ def _settings(
             weak=section.weak and not plan.cohort,
             amnesty_s=section.amnesty_s,
         ),
+        shelf=shelf,
     )
 
 
@@ -611,7 +619,7 @@ async def _live(
 ) -> int:
     options, learning, access = prepared.options, prepared.learning, watched.access
     tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
-    settings = _settings(prepared, key, endpoint, state.dimension, _pins(options, tracker))
+    settings = _settings(prepared, key, endpoint, state.dimension, _pins(options, tracker), FileShelves(out))
     state.begin_epoch()  # before the node announces anything
     node_state = state.node_state
     if learning.job is not None and learning.job.is_over(state.base_vector):

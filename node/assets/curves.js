@@ -4,7 +4,7 @@
 import { byId, children, element, rows, say } from "./elements.js";
 import { count, counted, figure, NONE, percent } from "./words.js";
 
-const FIRST = 12; // columns that are drawn at once; the others are folded
+const FIRST = matchMedia("(max-width: 600px)").matches ? 6 : 12; // columns that are drawn at once; the others are folded
 const MOST_POINTS = 12;
 const WIDTH = 340;
 const PLOT = { left: 52, right: WIDTH - 10, top: 8, bottom: 140 };

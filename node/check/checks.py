@@ -314,9 +314,10 @@ def _steps(options: NodeOptions, mechanism: DistributedDP) -> Finding:
     members = _members(options)
     noise = rule.share_std / rule.gradient.clipping_radius * sqrt(members * rule.size) / rule.expected_batch
     text = (
-        f"{train.steps} of them, a round is {train.report_every}; each has {rule.expected_batch:g} of about "
-        f"{train.expected_rows} {unit}s of all peers, in the mean; {train.optimizer}, learning rate "
-        f"{train.learning_rate:g}, gradients clipped to {rule.gradient.clipping_radius:g}; with {members} "
+        f"{(train.steps or 0) - options.task.cell_sums} of them, a round is {train.report_every}; each has "
+        f"{rule.expected_batch:g} of about {train.expected_rows} {unit}s of all peers, in the mean; "
+        f"{train.optimizer}, learning rate {train.learning_rate:g}, gradients clipped to "
+        f"{rule.gradient.clipping_radius:g}; with {members} "
         f"members the noise is {noise:.2g} times what one {unit} can move a step"
     )
     if noise > LOUD_SHARED_NOISE:

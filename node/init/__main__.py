@@ -13,9 +13,14 @@ def _run(options: InitOptions) -> int:
     from node.init.look import look  # noqa: PLC0415 - loads pyarrow: only once the arguments are checked
     from node.task.scaling import by_range, by_rows  # noqa: PLC0415 - loads numpy
 
-    scaling = by_range if options.agree else by_rows
+    scaling = by_range if options.agree or options.statistics else by_rows
     about = options.target, options.target_kind, options.leave_out, scaling, options.asked, options.person
     found = look(options.data, *about)
+    if options.statistics:
+        from node.init.statistics import write_statistics  # noqa: PLC0415 - likewise
+
+        print("\n".join(write_statistics(options, found)))
+        return 0
     from node.init.write import write_task  # noqa: PLC0415 - loads torch: only once the data are checked
 
     print("\n".join(write_task(options, found)))

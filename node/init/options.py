@@ -112,6 +112,10 @@ class InitOptions:
         "write public ranges instead of means and spreads of your rows; python -m node.agree then computes "
         "means, spreads and common categories over the rows of all peers"
     )
+    statistics: bool = switch(
+        "write a task for statistics alone, with public ranges and what murmuration stats can compute of "
+        "these columns"
+    )
     search: bool = switch(
         "without privacy: try a third and three times the proposed learning rate on your own rows"
     )
@@ -137,7 +141,12 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
         raise ConfigError(
             f"--out {shown(str(given.out))} exists already; give another, or --force to replace it"
         )
-    privacy = _privacy(given.privacy, peers)
+    if given.statistics and given.privacy not in (None, "none"):
+        raise ConfigError(
+            f"--statistics is refused with --privacy {given.privacy}: write [privacy] into the file "
+            "(docs/statistics.md says what table one then costs), or give --privacy none"
+        )
+    privacy = "none" if given.statistics else _privacy(given.privacy, peers)
     come_and_go = given.come_and_go
     if come_and_go is None and asking and privacy == "none" and given.model == "auto" and _may_be_table(data):
         written = _asked(f"may members come and go, {YES} or {NO} (empty: {NO}, for an exact additive model)")

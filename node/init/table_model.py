@@ -38,11 +38,13 @@ def table_model(options: InitOptions, found: Look, learned: int) -> Model | None
     refused = _refusal(options, found, kind)
     if kind == "auto":
         few = options.privacy == DISTRIBUTED and learned < _FEWEST_WITH_NOISE
-        return None if refused or few else _additive(found, "a table")
+        return None if refused or few else _additive(found, "a table", exact=options.privacy == "none")
     if refused:
         raise ConfigError(f"--model {kind} is refused{refused}")
     return (
-        _additive(found, "as asked") if kind == "additive" else Model(TREES, {}, 0, "as asked", follows=True)
+        _additive(found, "as asked", exact=options.privacy == "none")
+        if kind == "additive"
+        else Model(TREES, {}, 0, "as asked", follows=True)
     )
 
 
@@ -71,7 +73,7 @@ def _refusal(options: InitOptions, found: Look, kind: ModelKind) -> str:
 
 
 def _too_few_or_many(schema: TableSchema, rows: int) -> str:
-    model = model_arguments(schema)
+    model = model_arguments(schema, exact=True)
     columns = tuple((str(kind), int(width)) for kind, width in model["columns"])
     needed = rows_needed(Plan(columns, model["cells"], (), ()))
     there = int(trained_on(rows) * _LEARNED_FROM)
@@ -89,9 +91,9 @@ def _too_few_or_many(schema: TableSchema, rows: int) -> str:
     return ""
 
 
-def _additive(found: Look, why: str) -> Model:
+def _additive(found: Look, why: str, *, exact: bool) -> Model:
     if not isinstance(found.schema, TableSchema):
         raise ValueError("an additive model is of a table")
-    args = model_arguments(found.schema)
+    args = model_arguments(found.schema, exact=exact)
     size = (cell_columns(args["columns"], args["cells"])[-1].places.stop + 1) * args["outputs"]
     return Model(ADDITIVE, args, size, why, follows=True)

@@ -281,9 +281,15 @@ def _count(rows: int) -> str:
 
 
 def _data(proposal: Proposal) -> Iterator[str]:
-    schema, person = proposal.data.schema, proposal.data.person
+    held_back = f"of one's own {proposal.unit}s, held back for validation"
+    return data_lines(proposal.data, f"test_fraction = {TEST_FRACTION}       # {held_back}")
+
+
+def data_lines(found: Look, *first: str) -> Iterator[str]:
+    """Yields the section of the inspected data, with these lines first."""
+    schema, person = found.schema, found.person
     yield "[data]"
-    yield f"test_fraction = {TEST_FRACTION}       # of one's own {proposal.unit}s, held back for validation"
+    yield from first
     if person is not None:
         yield "# The column that says whose a row is, at every peer. It stays there, and is not learned from:"
         yield f"person = {toml(person.name)}    {MARK}"
@@ -296,7 +302,7 @@ def _data(proposal: Proposal) -> Iterator[str]:
     if isinstance(schema, TableSchema) and schema.dialect is not None:
         yield f"dialect = {toml(plain(schema.dialect))}    {MARK}: how cells are written"
     yield from _columns(schema) if isinstance(schema, TableSchema) else _array(schema)
-    for entry in proposal.data.omitted:
+    for entry in found.omitted:
         yield f"# left out: {_comment(entry.column)}    {MARK}"
 
 

@@ -64,15 +64,16 @@ def added(nodes: torch.Tensor, cells: torch.Tensor, depth: int) -> torch.Tensor:
 
 def leaves(nodes: torch.Tensor, cells: torch.Tensor, depth: int) -> torch.Tensor:
     """Returns the nodes (n, trees) where rows are after `depth` questions."""
-    trees = torch.arange(len(nodes), device=nodes.device)
-    asked, left = nodes[..., 0].long() - 1, nodes[..., 2:].int()
-    at = torch.zeros(len(cells), len(nodes), dtype=torch.int64, device=nodes.device)
+    trees, size, numbers = nodes.shape
+    first = torch.arange(trees, device=nodes.device) * size  # of each tree, among the nodes of all
+    asked, left = nodes[..., 0].long().flatten() - 1, nodes[..., 2:].int().flatten()
+    at = first.expand(len(cells), trees)
     for _ in range(depth):
-        column = asked[trees, at]  # (n, trees)
+        column = asked.take(at)  # (n, trees)
         cell = cells.gather(1, column.clamp(min=0))
-        goes_left = (left[trees, at, cell // CELL_BITS] >> (cell % CELL_BITS)) & 1
-        at = torch.where(column >= 0, 2 * at + 2 - goes_left, at)
-    return at
+        goes_left = (left.take(at * (numbers - 2) + cell // CELL_BITS) >> (cell % CELL_BITS)) & 1
+        at = torch.where(column >= 0, 2 * at + 2 - goes_left - first, at)
+    return at - first
 
 
 def left_cells(node: torch.Tensor, size: int) -> list[bool]:

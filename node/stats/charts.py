@@ -10,7 +10,7 @@ from html import escape
 import numpy as np
 
 from node.stats.estimates import Estimate, SurvivalCurve
-from node.stats.results import NumberSummary
+from node.stats.summaries import NumberSummary
 
 _TICKS = 5
 

@@ -17,7 +17,7 @@ from node.jobs.exact_arithmetic import Doubles
 from node.jobs.statistics.columns import Category, Number
 from node.jobs.statistics.private import CELLS, Noised, PrivateCounts, opened
 from node.stats.disclosure import Cell, Hidden, bins
-from node.stats.results import CategorySummary, NumberSummary, Privacy, Results, Shown, TableOne
+from node.stats.summaries import CategorySummary, NumberSummary, Privacy, Results, Shown, TableOne
 from node.stats.tests import Moments, difference_of_means
 from node.storage.vector_files import Floats
 

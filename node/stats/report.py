@@ -17,7 +17,7 @@ from node.report.html_page import asset_text, html_page
 from node.stats.charts import forest, histogram, survival
 from node.stats.disclosure import LEAST_CELL, LEAST_FOR_QUARTILES
 from node.stats.estimates import INTERCEPT
-from node.stats.results import MINE, ModelResult, NumberSummary, Results, SiteSummary, SurvivalResult
+from node.stats.summaries import MINE, ModelResult, NumberSummary, Results, SiteSummary, SurvivalResult
 from node.stats.tables import (
     RATIOS,
     TextTable,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from node.jobs.statistics.sites import Site
 from node.stats.disclosure import (
     LEAST_CELL,
     LEAST_FOR_QUARTILES,
-    Cell,
     Hidden,
     bins,
     cell,
@@ -25,11 +23,22 @@ from node.stats.disclosure import (
     last_place,
     part_of,
 )
-from node.stats.estimates import Fit, SurvivalCurve, fit, kaplan_meier
+from node.stats.estimates import fit, kaplan_meier
 from node.stats.plan import Plan, SurvivalPlan
+from node.stats.summaries import (
+    CategorySummary,
+    Correlation,
+    CrossTable,
+    ModelResult,
+    NumberSummary,
+    Results,
+    Shown,
+    SiteSummary,
+    SurvivalResult,
+    TableOne,
+)
 from node.stats.tests import (
     Moments,
-    Test,
     compare_categories,
     compare_means,
     difference_of_means,
@@ -41,11 +50,6 @@ from node.storage.vector_files import Floats
 
 Counts = NDArray[np.int64]
 _BARS = 32
-MINE = "mine"
-"""What a member's own column is called."""
-Shown = tuple[Cell, ...]
-"""Counts by group, those of all rows first."""
-
 REASONS = {
     Status.NEW: "left out: unfinished, as a member is gone",
     Status.RUNNING: "left out: unfinished, as a member is gone",
@@ -58,130 +62,14 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True)
-class NumberSummary:
-    """A column of numbers by group, all rows first, and the bars (low, high, rows) of its histogram."""
-
-    name: str
-    missing: Shown
-    moments: tuple[tuple[float, float] | Hidden, ...]  # mean and standard deviation
-    quartiles: tuple[tuple[float, ...] | Hidden, ...]
-    test: Test | None
-    difference: float | None
-    bars: tuple[tuple[float, float, int], ...]
-    outside: Cell
+def has_table_one(plan: Plan, base: Floats) -> bool:
+    """Returns whether a base has what `results` needs."""
+    return plan.table_one.is_over(plan.job({}).states(base)[0])
 
 
-@dataclass(frozen=True)
-class CategorySummary:
-    """A column of categories: of each level the counts by group, all rows first."""
-
-    name: str
-    levels: tuple[str, ...]
-    counts: tuple[Shown, ...]
-    known: Shown
-    missing: Shown
-    test: Test | None
-    difference: float | None
-
-
-@dataclass(frozen=True)
-class TableOne:
-    """All columns by the groups of `by`; the first group is all rows."""
-
-    by: str | None
-    groups: tuple[str, ...]
-    rows: Shown
-    columns: tuple[NumberSummary | CategorySummary, ...]
-
-
-@dataclass(frozen=True)
-class SiteSummary:
-    """A member's column of table one: mean and deviation, or counts of levels, and last of the missing."""
-
-    name: str
-    rows: int
-    moments: dict[str, tuple[float, float] | Hidden]
-    counts: dict[str, Shown]
-
-
-@dataclass(frozen=True)
-class CrossTable:
-    """Counts of two categories; the last row and column have the totals."""
-
-    first: str
-    second: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    counts: tuple[Shown, ...]
-    test: Test | None
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """Pearson's correlation of two columns, over the rows that have both."""
-
-    first: str
-    second: str
-    value: float
-    rows: Cell
-
-
-@dataclass(frozen=True)
-class ModelResult:
-    """A model's fit on `rows` complete rows, or why there is none."""
-
-    title: str
-    kind: str
-    rows: Cell | None
-    fit: Fit | None
-    reason: str | None
-
-
-@dataclass(frozen=True)
-class SurvivalResult:
-    """Curves by group, up to the last time at which enough are at risk, and their test."""
-
-    time: str
-    event: str
-    by: str | None
-    curves: tuple[tuple[str, SurvivalCurve], ...]
-    test: Test | None
-    cox: ModelResult | None
-
-
-@dataclass(frozen=True)
-class Privacy:
-    """What a release with noise has cost, if `honest` other members are honest, and its noise in rows."""
-
-    epsilon: float
-    delta: float
-    honest: int
-    cell_std: float
-
-
-@dataclass(frozen=True)
-class Results:
-    """All of it, of `members` members together; `privacy`: of figures with noise."""
-
-    members: int
-    privacy: Privacy | None
-    table_one: TableOne
-    tables: tuple[CrossTable, ...]
-    correlations: tuple[Correlation, ...]
-    models: tuple[ModelResult, ...]
-    survival: tuple[SurvivalResult, ...]
-    sites: tuple[SiteSummary, ...] = ()
-    """Each member's own figures, if all have said so, by the first digits of its key."""
-    unfinished: str | None = None
-    """Why models are left out that are not done: a member is gone; None: all is done."""
-
-
-def results(plan: Plan, base: Floats, members: int) -> Results | None:
-    """Returns what a base shows; None until its table one is done."""
+def results(plan: Plan, base: Floats, members: int) -> Results:
+    """Returns what a base shows whose table one is done; models that are not done have a reason."""
     states = dict(zip(map(id, plan.parts), plan.job({}).states(base), strict=True))
-    if not plan.table_one.is_over(states[id(plan.table_one)]):
-        return None
     counted = plan.table_one.counted(states[id(plan.table_one)])
 
     def model(part: ModelPart, title: str, kind: str) -> ModelResult:

@@ -38,9 +38,10 @@ from node.stats.disclosure import LEAST_CELL
 from node.stats.noised import noised_results
 from node.stats.plan import Plan, check_rows, plan
 from node.stats.report import as_json, html
-from node.stats.results import MINE, Results, SiteSummary, results, site_summary
+from node.stats.results import has_table_one, results, site_summary
 from node.stats.rows import columns_of, read_rows
 from node.stats.rows_before import CountedRows
+from node.stats.summaries import MINE, Results, SiteSummary
 from node.stats.tables import as_csv, table_one_text
 from node.storage.vector_files import Floats
 from node.system.errors import ConfigError, UserError, shown
@@ -91,7 +92,7 @@ def work_of(task: Task, asked: Plan, table: Table, system: System) -> Work:
         job = Cohort(asked.job(table))
         return Work(
             job=job,
-            shown_by=lambda base, members: results(asked, job.of_job(base), members),
+            shown_by=lambda base, members: _shown(asked, job.of_job(base), members),
             mine=site_summary(asked.sites.alone(table), asked, MINE),
             mechanism=Unprotected(),
             sums=max(SUMS, MOST_SUMS + 1),
@@ -110,6 +111,10 @@ def work_of(task: Task, asked: Plan, table: Table, system: System) -> Work:
         sums=1,
         notes={},
     )
+
+
+def _shown(asked: Plan, base: Floats, members: int) -> Results | None:
+    return results(asked, base, members) if has_table_one(asked, base) else None
 
 
 def _private(task: Task, asked: Plan) -> tuple[PrivateCounts, JointNoise]:

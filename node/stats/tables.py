@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from node.stats.disclosure import LEAST_CELL, Cell, Hidden, cell
 from node.stats.estimates import INTERCEPT, Estimate
-from node.stats.results import (
+from node.stats.summaries import (
     CategorySummary,
     Correlation,
     CrossTable,

@@ -17,6 +17,8 @@ from protocol.wire.masked_messages import TotalPiece
 from protocol.wire.messages import Key, Sum
 
 _HEAD = struct.Struct("<32sQQ")
+_Places = dict[tuple[Key, int], tuple[int, int]]
+"""The offset and length in bytes of each payload, by owner and index."""
 
 
 class PieceFile:
@@ -24,15 +26,17 @@ class PieceFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._places: dict[tuple[Key, int], tuple[int, int]] | None = None
-        """The offset and length in bytes of each payload; None before the file was scanned."""
+        self._places: _Places | None = None
+        """None before the file was scanned."""
 
     def add(self, parts: Iterable[Sum | TotalPiece]) -> None:
         """Writes the parts that are not stored yet; the last part of an owner and index is the valid one."""
-        new = [part for part in parts if self.get(part.owner, part.index) != part.payload]
-        places, self._places = self._looked_through(), None
+        earlier = self._looked_through()
+        places, self._places = dict(earlier), None
         with own_file(self._path, "ab") as file:
-            for part in new:
+            for part in parts:
+                if self._payload(earlier, part.owner, part.index) == part.payload:
+                    continue
                 file.write(_HEAD.pack(part.owner, part.index, len(part.payload)))
                 places[part.owner, part.index] = file.tell(), len(part.payload)
                 file.write(part.payload)
@@ -41,17 +45,20 @@ class PieceFile:
     def get(self, owner: Key, index: int) -> bytes | None:
         """Returns a payload; None if there is none or it is empty."""
         self._places = self._looked_through()
-        start, length = self._places.get((owner, index), (0, 0))
+        return self._payload(self._places, owner, index)
+
+    def _payload(self, places: _Places, owner: Key, index: int) -> bytes | None:
+        start, length = places.get((owner, index), (0, 0))
         if not length:
             return None
         with self._path.open("rb") as file:
             file.seek(start)
             return file.read(length)
 
-    def _looked_through(self) -> dict[tuple[Key, int], tuple[int, int]]:
+    def _looked_through(self) -> _Places:
         if self._places is not None:
             return self._places
-        places: dict[tuple[Key, int], tuple[int, int]] = {}
+        places: _Places = {}
         if not self._path.exists():
             return places
         with self._path.open("r+b") as file:

@@ -28,7 +28,7 @@ SAME_MEMBERS = "the same in all sums; the run ends with a member that is gone fo
 CELLS_OF_TREES = 63
 _CELLS_IN_ALL = 1000
 _MOST_TREES, _DEPTH, _RATE = 100, 4, 0.1
-_OF_UPDATES = ("ldp", "aldp")
+_MECHANISMS = ("none", "distributed-dp-sgd")
 
 
 def is_exact(task: Task) -> bool:
@@ -55,18 +55,21 @@ def cells_allowed(task: Task, schema: TableSchema) -> int:
     return CELLS_OF_TREES if task.model.cls == TREES else most_cells(len(schema.columns))
 
 
-def model_arguments(schema: TableSchema) -> dict[str, Any]:
-    """Returns model.args for an additive model of tables of this schema."""
+def model_arguments(schema: TableSchema, *, exact: bool) -> dict[str, Any]:
+    """Returns model.args for an additive model of tables of this schema.
+
+    `exact`: whether exact sums make it, which take each class against the rest; steps take all at once.
+    """
     target = schema.target
     outputs = len(target.values) if isinstance(target, ClassTarget) and len(target.values) > 2 else 1
     columns = [[kind_of(column), column.width] for column in schema.columns]
     args: dict[str, Any] = {"columns": columns, "outputs": outputs, "cells": most_cells(len(columns))}
-    return args | ({"one_against_rest": True} if outputs > 1 else {})
+    return args | ({"one_against_rest": exact} if outputs > 1 else {})
 
 
 def fitted_arguments(task: Task, schema: TableSchema) -> dict[str, Any]:
     """Returns the arguments of a task's model of tables for rows of another schema."""
-    found, args = model_arguments(schema), task.model.args
+    args, found = task.model.args, model_arguments(schema, exact=is_exact(task))
     kept = {name: value for name, value in args.items() if name not in (*found, "one_against_rest")}
     return {**kept, **found, "cells": min(args["cells"], cells_allowed(task, schema))}
 
@@ -105,7 +108,7 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = {TREES!r}: "
             f"trees lose by noise what {ADDITIVE} keeps; take that, or privacy.mechanism = 'none'"
         )
-    if task.privacy.mechanism in _OF_UPDATES:
+    if task.privacy.mechanism not in _MECHANISMS:
         raise ConfigError(
             f"privacy.mechanism = {shown(task.privacy.mechanism)} is refused with model.class = "
             f"{ADDITIVE!r}, of which no member has updates; allowed: 'none', 'distributed-dp-sgd'"
@@ -122,7 +125,10 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
     has_two = isinstance(schema.target, ClassTarget) and len(schema.target.values) == 2
     return replace(
         task,
-        model=replace(model, args=model_arguments(schema) | tree_arguments(task) | dict(model.args)),
+        model=replace(
+            model,
+            args=model_arguments(schema, exact=is_exact(task)) | tree_arguments(task) | dict(model.args),
+        ),
         train=replace(train, loss="bce") if has_two and train.loss == "auto" else train,
     )
 

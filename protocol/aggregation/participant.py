@@ -10,6 +10,7 @@ from functools import cached_property
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Channel, Ephemeral
 from protocol.quorum.electorate import Ballot
+from protocol.vectors.shelf import MakeShelf, in_memory
 from protocol.wire import signing
 from protocol.wire.messages import Base, Group, Key, Ready, Sid
 
@@ -28,7 +29,8 @@ class SessionTimeouts:
 class Participant:
     """A member of `group`; offers are (dimension,) vectors.
 
-    `ballot`: how the group counts votes, if it may make a strong base.
+    `ballot`: how the group counts votes, if it may make a strong base. `shelf`: makes what keeps the payloads
+    of a sum.
     """
 
     group: Group
@@ -38,6 +40,7 @@ class Participant:
     dimension: int
     timeouts: SessionTimeouts
     ballot: Ballot | None = None
+    shelf: MakeShelf = in_memory
 
     def at(self, base: Base, ballot: Ballot, dimension: int, sums_s: float) -> Participant:
         """This member in the next step of its run, on the base that this step made."""

@@ -15,6 +15,7 @@ from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import BY_SIZE, Ballot, Electorate, strong_ballot
 from protocol.quorum.lineage import FIRST, Line
+from protocol.vectors.shelf import MakeShelf, in_memory
 from protocol.wire import signing
 from protocol.wire.endpoints import key_of, of_key
 from protocol.wire.ids import NO_SID
@@ -174,6 +175,8 @@ class Settings:
     aggregation: Aggregation
     timeouts: Timeouts
     quorum: QuorumRules
+    shelf: MakeShelf = in_memory
+    """Makes what keeps the payloads of a sum until it is over."""
 
     @property
     def bulk_s(self) -> float:

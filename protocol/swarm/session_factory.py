@@ -52,6 +52,7 @@ def machine_for(
             settings.timeouts.session.least_rate,
         ),
         ballot=ballot,
+        shelf=settings.shelf,
     )
     if scheme is None:
         here = (pair for pair in disputes if set(pair) <= set(participant.others))

@@ -8,7 +8,7 @@ time, any number of times, and in any thread.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -36,14 +36,15 @@ class Bulk(ABC, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held(Bulk[T_co]):
-    """Messages whose payloads their machine keeps anyway: they wait without memory of their own."""
+    """Messages whose payloads are on a shelf: they wait without memory of their own."""
 
-    messages: tuple[T_co, ...]
+    made: tuple[Callable[[], T_co], ...]
+    """Makes each message."""
 
     def __len__(self) -> int:
         """The number of messages."""
-        return len(self.messages)
+        return len(self.made)
 
     def at(self, index: int) -> T_co:
         """Message `index`."""
-        return self.messages[index]
+        return self.made[index]()

@@ -20,7 +20,8 @@ from node.jobs.statistics.columns import Category, Column, Number, Table
 from node.jobs.statistics.glm import Family
 from node.stats.estimates import Fit
 from node.stats.plan import plan
-from node.stats.results import Results, results
+from node.stats.results import results
+from node.stats.summaries import Results
 from node.system.errors import UserError
 from node.task.rules import read_section
 from node.task.statistics import StatisticsSection

@@ -22,10 +22,12 @@ from tests.box.seeds import end_all
 TRAINS_S = (1.0, 4.0, 15.0)
 LASTS_S = (3.0, 12.0, 40.0, 120.0)
 TOGETHER_S = 60.0
-"""All are in one sum within this time after the last outage, or after the last one was left out: who was away
-in the middle of a second sum is left out for some time (protocol.swarm.meeting.suspicion)."""
+"""All are in one sum within this time after the last outage, if nobody is left out: who was away in the
+middle of a second sum is left out for some time (protocol.swarm.meeting.suspicion)."""
 LEFT_OUT_S = 600.0
 """Nobody is left out for longer after so few outages."""
+LIARS_FROM = 7
+"""Of so many electors one may lie: its word that it left a sum frees nobody's vote (docs/quorum.md)."""
 KINDS: tuple[type[Message], ...] = (Ready, Group, Share, Sum, Join, Masked, Ack, Release)
 
 
@@ -116,7 +118,7 @@ class RelayRun:
         return all(node.has_aggregated(sums, participants=count) for node in self.box.nodes)
 
     def _must_meet(self) -> None:
-        """All is mended: within TOGETHER_S all are in one sum."""
+        """All is mended: all are in one sum soon, unless votes are bound, as they may be if one may lie."""
         box = self.box
         before = [len(node.records) for node in box.nodes]
 
@@ -127,8 +129,23 @@ class RelayRun:
             return bool(box.faults) or all(map(is_in, box.nodes, before))
 
         box.note(0, "outage", "all over")
-        box.run(lambda: have_met() or not any(map(_leaves_out, box.nodes)), LEFT_OUT_S)
-        box.run(have_met, TOGETHER_S)
+        calm_s = over_s = box.loop.time()
+
+        def is_time() -> bool:
+            nonlocal calm_s
+            if any(map(_leaves_out, box.nodes)):
+                calm_s = box.loop.time()
+            return box.loop.time() >= min(calm_s, over_s + LEFT_OUT_S) + TOGETHER_S
+
+        box.run(lambda: have_met() or is_time(), LEFT_OUT_S + 2 * TOGETHER_S)
+        may_be_bound = box.count >= LIARS_FROM
+        assert have_met() or (may_be_bound and all(map(_sees_votes_bound, box.nodes))), box.told()
+
+
+def _sees_votes_bound(node: BoxNode) -> bool:
+    """Whether all that this node lacks for a quorum are electors whose votes are bound."""
+    found = None if node.engine is None else node.engine.inspector.node.picture().obstacle
+    return found is not None and bool(found.absent) and all(one.is_bound for one in found.absent)
 
 
 def _leaves_out(node: BoxNode) -> bool:

@@ -29,7 +29,7 @@ def write_sites(folder: Path) -> None:
             writer.writerows(row for row in rows if row["site"] == site)
 
 
-def test_all_nodes_find_what_statsmodels_finds_in_all_rows(make_box, tmp_path):
+def test_members_who_met_by_invitation_find_what_statsmodels_finds_in_all_rows(make_box, tmp_path):
     write_sites(tmp_path)
     asked = load_task(str(tmp_path / "trial.toml"), ["statistics.per_site=true"])
     works = []
@@ -43,6 +43,7 @@ def test_all_nodes_find_what_statsmodels_finds_in_all_rows(make_box, tmp_path):
         return prepared
 
     box = make_box(3, TRIES, "aggregation.min_participants=3", usual=(), prepare=prepare)
+    box.with_relays()
     box.start_all()
     to_one_model(box)
     bases = {node.agreed[1].tobytes(): node.agreed[1] for node in box.nodes}

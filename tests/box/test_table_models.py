@@ -101,11 +101,15 @@ def test_one_dies_in_a_sum_and_all_have_the_same_model(box_of, task, count, mome
     assert last > 5
     shown = RunFolder(box.nodes[0].folder).read()
     assert (shown.exact, shown.over, shown.generation) == (True, True, last)
-    told = [(line.sum_number, line.purpose) for line in shown.history if line.reason is None]
+    told = [(line.sum_number, line.purpose) for line in shown.history]
     assert told[-1] == (last, "trees" if task.model.args["trees"] else "curves")
-    assert told[0][1] == "cells" if task.model.cls == ADDITIVE else "trees"
+    assert told[0][1] == "cells"
     assert (shown.curves is None) == (task.model.cls == TREES)
-    assert shown.curves is None or shown.curves.columns[0].bands
+    if task is CURVES:
+        assert [purpose for _, purpose in told] == ["cells"] * 4 + ["curves"] * (last - 4)
+        assert [curve.column for curve in shown.curves.columns] == ["age", "smokes"]
+        assert {cell.share for cell in shown.curves.columns[1].cells} == {0.46, 0.54}
+        assert shown.curves.columns[0].bands
 
 
 def test_who_comes_late_receives_the_trees(box_of) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from benchmarks.page.server import node_view
+from benchmarks.page.server import job_view
 from tests.browser.pages import DESK, PHONE, Window
 from tests.browser.test_page import SIDEWAYS, grave
 from tests.unit.node.desk.models import saved_model
@@ -125,7 +125,7 @@ def test_what_is_refused_stands_where_it_was_asked_for(window: Window, served: S
 def test_from_a_run_to_its_page_a_report_and_predictions(
     window: Window, served: Served, folder: Path, scheme, size
 ):
-    run = run_in(folder / "runs" / "ward-1", node_view(peers=3, ended=6), ended=True)
+    run = run_in(folder / "runs" / "ward-1", job_view(ended=6), ended=True, over=True)
     shutil.copy(folder / "ward.csv", folder / "new.csv")
     page = open_desk(window, served, scheme, size)
     page.get_by_role("link", name="Choose a file").click()
@@ -140,7 +140,9 @@ def test_from_a_run_to_its_page_a_report_and_predictions(
     expect(line).to_contain_text("over")
     flawless(page)
     line.get_by_role("link").click()
-    expect(page.locator("#model-sentence")).to_contain_text("the common model after round 6 of 40")
+    expect(page.locator("#run-sentence")).to_have_text("It is over: 6 sums.")
+    expect(page.locator("#curves svg").first).to_be_visible()
+    expect(page.locator("#model-sentence")).to_contain_text("the common model after 6 sums")
     page.get_by_role("button", name="Write the report").click()
     expect(page.locator("#report-lines")).to_contain_text("runs/ward-1/report.html")
     expect(page.locator("#terminal-command")).to_have_text("murmuration report runs/ward-1")

@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from node.invitation.key import own_key
+from node.storage.swarm_file import read_swarm
+from node.storage.vouches import keep_vouch
+from protocol.crypto.node_key import NodeKey
+from protocol.invitation.roster import Member, vouch_for
 from tests.browser.pages import DESK, PHONE, Window
 from tests.browser.test_desk import flawless
 from tests.e2e.processes import Nursery, Process, free_endpoint
@@ -40,9 +45,16 @@ def desks(nursery: Nursery, tmp_path: Path) -> list[Process]:
     return started
 
 
-def says_yes(page: Page, question: str) -> None:
+Examine = Callable[[Page], None]
+
+
+def unexamined(page: Page) -> None:
+    """The screens of the third owner are the second one's."""
+
+
+def says_yes(page: Page, question: str, examine: Examine = flawless) -> None:
     expect(page.locator("#question")).to_contain_text(question)
-    flawless(page)
+    examine(page)
     page.get_by_role("button", name="Yes").click()
 
 
@@ -63,6 +75,29 @@ def look_around(page: Page, tmp_path: Path) -> None:
     expect(page.locator("#rounds tr")).to_have_count(2)
 
 
+def lets_others_in(page: Page, own: Path, sponsor: Path) -> None:
+    """One more is invited, and a newcomer accepted for whom another member gives its word."""
+    page.locator("#later-name").fill("Ward B")
+    page.get_by_role("button", name="Make a code").click()
+    expect(page.locator("#last-line")).to_contain_text('two members would be called "Ward B"')
+    page.locator("#later-name").fill("Ward D")
+    page.get_by_role("button", name="Make a code").click()
+    seat = page.locator("#seats li")
+    expect(seat).to_contain_text("Ward D")
+    expect(seat.locator("code")).not_to_be_empty()
+    flawless(page)
+    page.get_by_role("button", name="Stop").click()
+    newcomer = Member("Ward E", NodeKey(bytes(32)).public)
+    keep_vouch(own, vouch_for(own_key(sponsor), read_swarm(sponsor).roster, newcomer))
+    row = page.locator("#members tr", has_text="Ward E")
+    expect(row).to_contain_text("Ward A vouches for it: not accepted yet")
+    flawless(page)
+    row.get_by_role("button", name="Accept: Ward E").click()
+    expect(row).not_to_contain_text("not accepted yet")
+    expect(row.get_by_role("button", name="Remove: Ward E")).to_be_visible()
+    flawless(page)
+
+
 @pytest.mark.slow  # three nodes learn, and each browser's page is examined at every screen
 def test_three_owners_come_from_their_files_to_one_model(
     window: Window, relay: str, desks: list[Process], tmp_path: Path
@@ -78,6 +113,7 @@ def test_three_owners_come_from_their_files_to_one_model(
     inviter.get_by_text("More", exact=True).click()
     inviter.locator("#rounds").fill("2")
     inviter.locator("#privacy").select_option("none")
+    inviter.locator("#come-and-go").select_option("yes")
     inviter.get_by_role("button", name="See how it is read").click()
     inviter.get_by_role("button", name="Propose a task").click()
     inviter.get_by_role("link", name="Invite", exact=True).click()
@@ -100,26 +136,28 @@ def test_three_owners_come_from_their_files_to_one_model(
     expect(inviter.get_by_role("button", name="Stop")).to_be_visible()
     assert seats.locator("code").all_inner_texts() == codes
 
-    for page, code in zip(joiners, codes, strict=True):
-        joins(page, code, flawless)
+    examines = (flawless, unexamined)
+    for page, code, examine in zip(joiners, codes, examines, strict=True):
+        joins(page, code, examine)
     expect(inviter.locator("#seats li.here")).to_have_count(2)
     shown = {page.locator("#own-words").inner_text().removeprefix("Your own words: ") for page in joiners}
     assert all(any(words in seat for words in shown) for seat in seats.all_inner_texts())
     says_yes(inviter, "Close the list and start?")
-    for page in joiners:
-        says_yes(page, "Learn with these, and with nobody else?")
+    for page, examine in zip(joiners, examines, strict=True):
+        says_yes(page, "Learn with these, and with nobody else?", examine)
 
     look_around(inviter, tmp_path)
-    for page in joiners:
+    for page, examine in zip(joiners, examines, strict=True):
         expect(page.locator("#run-sentence")).to_contain_text("It is over: 2 of 2 rounds")
-        flawless(page)
+        examine(page)
+    lets_others_in(joiners[0], *(tmp_path / name / "runs" / "a" for name in "ba"))
     assert len({summary(tmp_path / name / "runs" / "a")["base_digest"] for name in "abc"}) == 1
     for desk in desks:
         desk.send(signal.SIGTERM)
         assert desk.status() == 0, desk.told()
 
 
-def joins(page: Page, code: str, examine: Callable[[Page], None]) -> None:
+def joins(page: Page, code: str, examine: Examine) -> None:
     """Joins by a code whose last word is completed from the list, after a slip and a look at the task."""
     page.get_by_role("link", name="Join by a code").click()
     rest, _, last = code.rpartition("-")
@@ -138,5 +176,5 @@ def joins(page: Page, code: str, examine: Callable[[Page], None]) -> None:
     expect(page.get_by_role("button", name="Check")).to_be_hidden()
     examine(page)
     page.go_back()
-    says_yes(page, "Join with")
+    says_yes(page, "Join with", examine)
     expect(page.locator("#own-words")).to_contain_text("Your own words")

@@ -6,7 +6,7 @@ import http.client
 import json
 import signal
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,17 +103,38 @@ class Place:
             self.command(other, "node.join", code, "--data", DATA, "--yes")
 
 
-def wait_for_phase(wire: Wire, owner: Owner, phases: Collection[str]) -> None:
-    """Waits until an owner's node is in one of these phases, by its page's stream; "idle" is training."""
+@contextmanager
+def cut_in(wire: Wire, owner: Owner, phases: Collection[str]) -> Iterator[str]:
+    """Cuts an owner's line in the context, in one of these phases of its node; "idle" is training.
+
+    Yields the phase that the node reports once the line is cut. Where it is in another one by then, the line
+    is mended at once and cut again later.
+    """
+    while True:
+        _wait_for_phase(wire, owner, phases)
+        with wire.cut(owner.number):
+            phase = _reported(wire, owner, lambda phase: True)
+            if phase in phases:
+                yield phase
+                return
+
+
+def _wait_for_phase(wire: Wire, owner: Owner, phases: Collection[str]) -> None:
+    assert _reported(wire, owner, phases.__contains__), f"{owner.name} ended without {phases}"
+
+
+def _reported(wire: Wire, owner: Owner, is_sought: Callable[[str], bool]) -> str | None:
+    """Returns the first of such phases that an owner's page shows, from now on; None if its node ends."""
     page = urlsplit(owner.process.line("page: http").split()[-1]).netloc
 
-    def watch() -> bool:
+    def watch() -> str | None:
         with closing(http.client.HTTPConnection(page, timeout=ENOUGH_S)) as connection:
             connection.request("GET", "/v1/events")
             changes = (line for line in connection.getresponse() if line.startswith(b"data: "))
-            return any(json.loads(line[6:]).get("phase") in phases for line in changes)
+            shown = (json.loads(line[6:]).get("phase") for line in changes)
+            return next((phase for phase in shown if phase is not None and is_sought(phase)), None)
 
-    assert within(wire.namespaces[owner.number], watch), f"{owner.name} ended without {phases}"
+    return within(wire.namespaces[owner.number], watch)
 
 
 @contextmanager

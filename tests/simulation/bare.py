@@ -24,6 +24,7 @@ from protocol.aggregation.participant import Participant, SessionTimeouts
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.recovery.fetch import Past, ResultFetch
 from protocol.vectors.pieces import Floats
+from protocol.vectors.shelf import MakeShelf, in_memory
 from protocol.wire import signing
 from protocol.wire.masked_messages import (
     Ack,
@@ -72,6 +73,7 @@ class Swarm:
         kind: MachineKind | None = None,
         offers: Callable[[int], Floats] = offer,
         mute: tuple[type, ...] = (),
+        shelf: MakeShelf = in_memory,
     ) -> None:
         """`lies`: who lies, and how. `kind`, `mute` (messages that nobody sends): faults of all machines."""
         self.schedule = schedule
@@ -94,7 +96,13 @@ class Swarm:
         timeouts = SessionTimeouts(JOINS_S, MASKS_S)
         for number, key in enumerate(keys):
             participant = Participant(
-                group(schedule.members, attempt), 1, key, parts.ephemeral(key), DIMENSION, timeouts
+                group(schedule.members, attempt),
+                1,
+                key,
+                parts.ephemeral(key),
+                DIMENSION,
+                timeouts,
+                shelf=shelf,
             )
             machine = (kind or DoubleMasked)(participant, schedule.scheme)
             self.members.append(

@@ -6,18 +6,21 @@ deadlines, and no honest member is accused.
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
-from protocol.actions import Failed
+from node.storage.file_shelf import FileShelves
+from protocol.actions import Completed, Failed
 from protocol.aggregation.masked.release import Phase, SecretRelease
 from protocol.aggregation.masked.rounds import MaskedRounds
 from protocol.aggregation.masked.view_change import Choice
+from protocol.vectors.shelf import in_memory
 from tests.simulation.bare import Swarm
 from tests.simulation.ends import ends_of, side_by_side
-from tests.simulation.schedules import EVERYBODY_ADDS, Crash, Schedule, Violation, chaos, remembered
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, Violation, chaos, remembered
 
-IN_CI, OF_ONE_TEST = 800, 400
+IN_CI, OF_ONE_TEST = 400, 400
 FIRST_OF_SOAK, IN_SOAK = 1_000_000, 200_000
 
 
@@ -44,6 +47,30 @@ def test_one_seed_is_one_schedule():
 
     assert transcript(11) == transcript(11)
     assert transcript(11) != transcript(12)
+
+
+def test_with_its_payloads_in_files_a_swarm_says_and_ends_the_same(tmp_path: Path):
+    """These seeds lose members, change views and fetch totals."""
+    shelves = FileShelves(tmp_path, least=0)
+    for seed in range(30):
+        there, here = (Swarm(chaos(seed), shelf=shelf).run() for shelf in (shelves, in_memory))
+        assert there.transcript == here.transcript
+        assert ended(there) == ended(here)
+    assert shelves.bytes > 0
+    assert not list(tmp_path.iterdir()), "the files have no name"
+
+
+@pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS])
+def test_a_calm_session_keeps_what_it_has_taken_room_for(layout: int, tmp_path: Path):
+    shelves, schedule = FileShelves(tmp_path, least=0), Schedule(2, 5, layout)
+    Swarm(schedule, shelf=shelves).run()
+    assert 0.8 < shelves.bytes / (5 * schedule.scheme.layout.kept_bytes) <= 1
+
+
+def ended(swarm: Swarm) -> list[object]:
+    """Returns the result of each member that has one."""
+    ends = [member.end for member in swarm.members]
+    return [end.result.tobytes() if isinstance(end, Completed) else None for end in ends]
 
 
 def test_a_violation_names_its_schedule():

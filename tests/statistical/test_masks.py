@@ -18,6 +18,7 @@ from protocol.aggregation.masked.mask_keys import pair_seed, private_key, public
 from protocol.crypto import prg
 from protocol.crypto.prg import Stream
 from protocol.vectors.pieces import Words
+from protocol.vectors.shelf import in_memory
 from tests.parts import machines, members, outbox, shared
 
 ERROR_RATE = 1e-6
@@ -64,7 +65,7 @@ def masked(value: float, member: int = 1, pairs: Sequence[bytes | None] | None =
     own = self_seed(SECRETS[3 - member], SID, KEYS[member])
     of = masks_of(member, own, pair_seeds(member) if pairs is None else pairs, b"\x09" * 32)
     x = np.full(LAYOUT.dimension, value, dtype="<f4")
-    made = MaskedVector(x, of, FixedPoint(4.0, 4), LAYOUT, members(4)[member], SID)
+    made = MaskedVector(x, of, FixedPoint(4.0, 4), LAYOUT, members(4)[member], SID, in_memory(0))
     return np.concatenate([made.words(index) for index in range(LAYOUT.chunks)])
 
 

@@ -21,6 +21,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
 from protocol.vectors.pieces import Floats, Words
+from protocol.vectors.shelf import in_memory
 from tests.vectors import masked_cases
 
 HERE = Path(__file__).parent
@@ -119,7 +120,7 @@ def masked_vector(member: int, x: Floats, layout: Layout) -> MaskedVector:
     """As the product makes it."""
     pairs = [None if other == member else pair_seed(member, other) for other in range(4)]
     of = masks_of(member, self_seeds()[member], pairs, masked_cases.ROUNDINGS[member])
-    return MaskedVector(x, of, FixedPoint(masked_cases.BOUND, 4), layout, KEYS[member], SID)
+    return MaskedVector(x, of, FixedPoint(masked_cases.BOUND, 4), layout, KEYS[member], SID, in_memory(0))
 
 
 def unmask(total: Words, included: Iterable[int], start: int) -> Words:

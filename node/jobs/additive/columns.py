@@ -13,7 +13,7 @@ from node.task.data_schema import (
     Target,
 )
 from node.task.sections import Task
-from node.task.table_models import LEVELS, TREES, cells_allowed, kind_of, model_arguments
+from node.task.table_models import LEVELS, TREES, cells_allowed, is_exact, kind_of, model_arguments
 from node.training.figures.calibration import class_weights
 
 
@@ -35,7 +35,7 @@ def fitting_schema(task: Task) -> TableSchema:
     if not isinstance(schema, TableSchema):
         raise ConfigError(f"model.class = {model.cls!r} is refused: it needs a table with a data.schema")
     most = cells_allowed(task, schema)
-    for name, value in model_arguments(schema).items():
+    for name, value in model_arguments(schema, exact=is_exact(task)).items():
         found = model.args.get(name)
         fits = (
             type(found) is int and LEVELS[-1] <= found <= most if name == "cells" else _plain(found) == value

@@ -119,10 +119,13 @@ class PrivateCells:
         return found
 
     def edges(self, base: Floats) -> tuple[tuple[float, ...], ...]:
-        """Returns the edges of each column's cells, from both histograms."""
+        """Returns the rising edges of each column's cells, from both histograms.
+
+        Borders of a range that is narrow for its distance from 0 may be the same float32.
+        """
         counts, least = self._histogram(base, 1)
         grids = [cut.grid(rows) for cut, rows in zip(self._cuts(base, 1), counts, strict=True)]
-        return tuple(tuple(edges_of(grid, self._most, least)[0].tolist()) for grid in grids)
+        return tuple(tuple(np.unique(edges_of(grid, self._most, least)[0]).tolist()) for grid in grids)
 
     def _cuts(self, base: Floats, generation: int) -> list[Cut]:
         first = [_first_cut(low, high) for low, high in self._ranges]

@@ -104,8 +104,8 @@ SWEEP_S = 0.5
 """Interval at which the doors look for guests whose time is over."""
 ACCEPTS_AT_ONCE = 32
 """The most connections accepted in one turn of the event loop; then other tasks run."""
-ACCEPTS_PER_S = 125.0
-"""Long-run rate, so that a flood takes less than a tenth of a core; the rest wait in the system's queue."""
+ACCEPTS_PER_S = 100.0
+"""Long-run rate, so that a flood takes about a tenth of a core, with TLS; the rest wait in the system."""
 ACCEPTS_SAVED = 512
 """The burst that is accepted at once after a quiet time, such as a whole swarm that starts."""
 PACE_S = 0.02

@@ -221,8 +221,8 @@ def _steps(
             **_computed(mechanism),
         },
         words={
-            "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
-            f"{plan.expected_batch:.6g} {task.unit}s of all members",
+            "steps": f"{plan.steps - task.cell_sums}, a round is {plan.report_every} of them; each has, in "
+            f"the mean, {plan.expected_batch:.6g} {task.unit}s of all members",
             **cell_words(mechanism),
             **swarm_metric_words(task, mechanism),
         },

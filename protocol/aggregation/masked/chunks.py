@@ -17,6 +17,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
 from protocol.vectors.pieces import Vector, Words, raw
+from protocol.vectors.shelf import Place, Shelf
 from protocol.wire import signing
 from protocol.wire.bulk import Bulk
 from protocol.wire.ids import Key, Sid
@@ -38,12 +39,19 @@ class MaskedVector:
         y_i = encode(x_i) + G(b_i) + sum over j > i of G(K_ij) - sum over j < i of G(K_ij)   mod 2^32
 
     with member numbers i, j (Bonawitz et al. 2017, section 4, with both masks). Several threads may make
-    chunks in any order: each chunk is built apart and then put in its place. `x` is a (d,) vector
+    chunks in any order: each chunk is built apart and then put on the shelf. `x` is a (d,) vector
     without NaN; it is released when every chunk has been made.
     """
 
     def __init__(
-        self, x: Vector, masks: Masks, encoding: Encoding, layout: Layout, key: NodeKey, sid: Sid
+        self,
+        x: Vector,
+        masks: Masks,
+        encoding: Encoding,
+        layout: Layout,
+        key: NodeKey,
+        sid: Sid,
+        shelf: Shelf,
     ) -> None:
         self._x: Vector | None = x
         self._masks = masks
@@ -51,32 +59,29 @@ class MaskedVector:
         self._layout = layout
         self._key = key
         self._sid = sid
-        self._words: Words = np.empty(layout.words, dtype="<u4")
-        self._heads: list[MaskedHead | None] = [None] * layout.chunks
+        self._shelf = shelf
+        self._chunks: list[Shelved | None] = [None] * layout.chunks
 
     def message(self, index: int) -> Masked:
         """Chunk `index`, signed."""
-        return Masked(self.head(index), raw(self._words, self._layout.chunk(index)))
+        return self._chunk(index).message()
 
     def words(self, index: int) -> Words:
         """Chunk `index`, (w,) uint32."""
-        self.head(index)
-        return self._words[self._layout.chunk(index)]
+        return np.frombuffer(self._chunk(index).place(), dtype="<u4")
 
-    def head(self, index: int) -> MaskedHead:
-        """The signed head of chunk `index`; makes the chunk if need be."""
-        head, x = self._heads[index], self._x
-        if head is not None or x is None:
-            return head or self.head(index)
-        part = self._layout.chunk(index)
-        made = self._made(x, part)
-        digest = bulk_digest(raw(made, slice(None)))
-        head = signing.sign(MaskedHead(self._sid, self._key.public, index, digest), self._key)
-        self._words[part] = made
-        self._heads[index] = head
-        if all(self._heads):
+    def _chunk(self, index: int) -> Shelved:
+        """Chunk `index`; makes it if need be."""
+        chunk, x = self._chunks[index], self._x
+        if chunk is not None or x is None:
+            return chunk or self._chunk(index)  # another thread has made it
+        payload = raw(self._made(x, self._layout.chunk(index)), slice(None))
+        head = MaskedHead(self._sid, self._key.public, index, bulk_digest(payload))
+        chunk = Shelved(signing.sign(head, self._key), self._shelf.put(payload))
+        self._chunks[index] = chunk
+        if all(self._chunks):
             self._x = None
-        return head
+        return chunk
 
     def _made(self, x: Vector, part: slice) -> Words:
         words = np.empty(part.stop - part.start, dtype="<u4")
@@ -92,6 +97,18 @@ class MaskedVector:
         return words
 
 
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """A chunk, whose payload is on the shelf."""
+
+    head: MaskedHead
+    place: Place
+
+    def message(self) -> Masked:
+        """The chunk as a message."""
+        return Masked(self.head, self.place())
+
+
 def masks_of(number: int, self_seed: bytes, pair_seeds: Sequence[bytes | None], rounding: bytes) -> Masks:
     """The masks of member `number`; `pair_seeds`: n seeds, None at its own number."""
     pairs = [(other, Stream(seed)) for other, seed in enumerate(pair_seeds) if seed is not None]
@@ -105,7 +122,7 @@ class SomeChunks(Bulk[Masked]):
     """Chunks to send: received ones as they came, this member's own by their index in `own`."""
 
     own: MaskedVector = field(repr=False)
-    chunks: tuple[Masked | int, ...]
+    chunks: tuple[Shelved | int, ...]
 
     def __len__(self) -> int:
         """The number of messages."""
@@ -114,17 +131,18 @@ class SomeChunks(Bulk[Masked]):
     def at(self, index: int) -> Masked:
         """Message `index`."""
         chunk = self.chunks[index]
-        return self.own.message(chunk) if isinstance(chunk, int) else chunk
+        return self.own.message(chunk) if isinstance(chunk, int) else chunk.message()
 
 
 class Chunks:
     """All chunks that a member holds, by owner and index. Its own are made on first use."""
 
-    def __init__(self, me: Key, layout: Layout, vector: MaskedVector) -> None:
+    def __init__(self, me: Key, layout: Layout, vector: MaskedVector, shelf: Shelf) -> None:
         self._me = me
         self._layout = layout
+        self._shelf = shelf
         self.own = vector
-        self._came: dict[tuple[Key, int], Masked] = {}
+        self._came: dict[tuple[Key, int], Shelved] = {}
 
     def holds(self, owner: Key, index: int) -> bool:
         """Whether this member has a chunk."""
@@ -158,7 +176,8 @@ class Chunks:
 
     def put(self, masked: Masked) -> None:
         """Keep a chunk that was checked."""
-        self._came[masked.head.sender, masked.head.index] = masked
+        chunk = Shelved(masked.head, self._shelf.put(masked.payload))
+        self._came[masked.head.sender, masked.head.index] = chunk
 
     def contradicted(self, heads: Iterable[MaskedHead]) -> Evidence | None:
         """Evidence if a member signed another chunk than the one here; else None."""

@@ -7,6 +7,7 @@ adds it up: this costs more bytes and saves two steps of messages.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,6 +42,12 @@ class Layout:
         """What a member sends: its chunks to those who add them up, and the totals that it adds up to all."""
         whole = WORD_BYTES * self.words * (self.members - 1)
         return whole if self.everybody_adds else 2 * whole / self.members
+
+    @cached_property
+    def kept_bytes(self) -> int:
+        """What a member keeps of a sum: its vector, others' chunks that it adds up, totals with carries."""
+        others = self.members - 1 if self.everybody_adds else (self.members - 1) / self.members
+        return math.ceil(self.words * (WORD_BYTES * (1 + others) + WORD_BYTES + 1))
 
     @cached_property
     def _chunk_words(self) -> int:

@@ -33,6 +33,7 @@ from protocol.crypto.sealing import derive
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.transitions import Course, Step, Table
 from protocol.vectors.pieces import Vector
+from protocol.vectors.shelf import Shelf
 from protocol.wire.ids import NOBODY, Key
 from protocol.wire.masked_messages import (
     Joined,
@@ -205,11 +206,13 @@ class DoubleMasked:
     def _mask(self, setup: KeySetup, begun: list[Action], now: float) -> list[Action]:
         """After `begun`, spend the offer, and send it under its masks."""
         keys = setup.keys(self.participant.group.step)
+        shelf = self.participant.shelf(self._scheme.layout.kept_bytes)
         self._rounds = rounds = MaskedRounds(
             participant=self.participant,
             scheme=self._scheme,
             keys=keys,
-            vector=self._masked(keys),
+            vector=self._masked(keys, shelf),
+            shelf=shelf,
             heads=self._heads,
             goes_on=self.steps_left > 0,
             now=now,
@@ -219,7 +222,7 @@ class DoubleMasked:
         gone = rounds.lost(self._gone, now) if self._gone else []
         return self._replayed(rounds, [*begun, *gone], now)
 
-    def _masked(self, keys: StepKeys) -> MaskedVector:
+    def _masked(self, keys: StepKeys, shelf: Shelf) -> MaskedVector:
         participant, scheme, offer = self.participant, self._scheme, self._offer
         if offer is None:
             raise LocalProtocolError("masks without an offer")
@@ -228,7 +231,8 @@ class DoubleMasked:
         x, rounding = offer
         self._offer = None
         masks = masks_of(participant.number, own_seed, pair_seeds, rounding)
-        return MaskedVector(x, masks, scheme.encoding, scheme.layout, participant.key, participant.sid)
+        signer = participant.key, participant.sid
+        return MaskedVector(x, masks, scheme.encoding, scheme.layout, *signer, shelf)
 
     # -- messages ----------------------------------------------------------------------------------
 

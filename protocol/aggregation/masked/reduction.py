@@ -10,6 +10,7 @@ member sends it to every other, and adds up for itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from protocol.aggregation.masked.view_change import NotYet, View
 from protocol.aggregation.participant import Participant
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import RemoteProtocolError
+from protocol.vectors.shelf import Place, Shelf
 from protocol.wire import signing
 from protocol.wire.bulk import Bulk, Held
 from protocol.wire.ids import Key
@@ -44,13 +46,20 @@ from protocol.wire.messages import Message
 WRONG_TOTAL = "a total that is not the sum of what it names"
 
 
+def _total(head: TotalHead, inputs: tuple[MaskedHead, ...], place: Place) -> Total:
+    return Total(head, inputs, place())
+
+
 class Reduction:
     """One member's part in each view in turn. `verified`: the totals are complete and checked."""
 
-    def __init__(self, participant: Participant, layout: Layout, vector: MaskedVector, view: View) -> None:
+    def __init__(
+        self, participant: Participant, layout: Layout, vector: MaskedVector, view: View, shelf: Shelf
+    ) -> None:
         self._participant = participant
         self._layout = layout
-        self.chunks = Chunks(participant.me, layout, vector)
+        self._shelf = shelf
+        self.chunks = Chunks(participant.me, layout, vector, shelf)
         self.caught: Key | None = None
         self._enter(view)
         self._begin(view)
@@ -61,7 +70,7 @@ class Reduction:
         """The members that this view's sum includes, in key order."""
 
     def _begin(self, view: View) -> None:
-        self.totals = Totals(self._participant.sid, view.included, self._layout, None)
+        self.totals = Totals(self._participant.sid, view.included, self._layout, None, self._shelf)
         self._heads: list[TotalHead | None] = [None] * self._layout.chunks
         self._shown: dict[int, TotalHead] = {}
         self._inputs: dict[int, tuple[MaskedHead, ...]] = {}
@@ -196,9 +205,8 @@ class Reduction:
         head = TotalHead(
             participant.sid, participant.me, self.view.included, index, inputs_digest(inputs), digest
         )
-        total = Total(signing.sign(head, participant.key), inputs, payload)
-        self._heads[index] = total.head
-        return self._to_all(Held((total,)), bulk=True)
+        self._heads[index] = head = signing.sign(head, participant.key)
+        return self._to_all(Held((partial(_total, head, inputs, self.totals.place(index)),)), bulk=True)
 
     # -- totals ------------------------------------------------------------------------------------
 

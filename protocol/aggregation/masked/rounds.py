@@ -41,6 +41,7 @@ from protocol.aggregation.participant import Participant
 from protocol.aggregation.transfer import transfer_s
 from protocol.errors import RemoteProtocolError
 from protocol.transitions import Course, Step, Table
+from protocol.vectors.shelf import Shelf
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
     Ack,
@@ -105,17 +106,18 @@ class MaskedRounds:
         scheme: Scheme,
         keys: StepKeys,
         vector: MaskedVector,
+        shelf: Shelf,
         heads: dict[Key, ReleaseHead],
         goes_on: bool,
         now: float,
     ) -> None:
         self._participant = participant
         self._goes_on = goes_on
-        self._tolerance, self._encoding, layout = scheme.tolerance, scheme.encoding, scheme.layout
+        self._tolerance, self._encoding, self._layout = scheme.tolerance, scheme.encoding, scheme.layout
         self._course = Course(STEPS, Phase.MASKS)
         self._views = ViewChanges(participant, scheme)
         self._reduction = Reduction(
-            participant, layout, vector, self._views.begin(now, participant.timeouts.sums_s)
+            participant, self._layout, vector, self._views.begin(now, participant.timeouts.sums_s), shelf
         )
         self._secret_release = SecretRelease(participant, scheme, keys, heads)
         self._result = Result(participant, scheme)
@@ -129,7 +131,7 @@ class MaskedRounds:
         """What each member, this one too, has said last of the messages without which it cannot go on."""
         self._is_late = False
         self._end_at = now + participant.timeouts.sums_s
-        self._bodies = Bodies(transfer_s(layout.sent_bytes, participant.timeouts.least_rate))
+        self._bodies = Bodies(transfer_s(self._layout.sent_bytes, participant.timeouts.least_rate))
 
     def open(self, clipped: int, now: float) -> list[Action]:
         """Spend the offer and send it under its masks. `clipped`: the number of clipped coordinates."""
@@ -308,7 +310,7 @@ class MaskedRounds:
             self._reduction.want(certificate.included, certificate.digests, ())
             return self._pull(Choice(certificate.included, certificate.releases[0].totals), (), now)
         kept = self._keep(totals)
-        result = result_of(totals.joined(), certificate, self._encoding)
+        result = result_of(totals.chunks(), self._layout.words, certificate, self._encoding)
         if result is None:
             return self._fail(Reason.WRONG_COUNT, ())
         self._course.step(Event.TOTALS)

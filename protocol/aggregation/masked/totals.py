@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -13,35 +14,38 @@ from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
 from protocol.vectors.pieces import Words, raw
+from protocol.vectors.shelf import Payload, Place, Shelf
+from protocol.wire.bulk import Held
 from protocol.wire.ids import Key, Sid
 from protocol.wire.limits import CHECKS
 from protocol.wire.masked_messages import CheckVote, TotalPiece
 
 
 class Totals:
-    """The totals of the members in `included`. Words, carries and digests are by chunk.
+    """The totals of the members in `included`. Payloads and digests are by chunk.
 
     `wanted`: the digests that the chunks must have, if they are known beforehand.
     """
 
-    def __init__(self, sid: Sid, included: int, layout: Layout, wanted: Sequence[bytes] | None) -> None:
+    def __init__(
+        self, sid: Sid, included: int, layout: Layout, wanted: Sequence[bytes] | None, shelf: Shelf
+    ) -> None:
         self.included = included
         self.wanted = wanted
         self._sid = sid
         self._layout = layout
-        self._payloads: list[bytes | memoryview] = [b""] * layout.chunks
-        self._carries: list[Carries | None] = [None] * layout.chunks
+        self._shelf = shelf
+        self._places: list[Place | None] = [None] * layout.chunks
         self._digests: list[bytes | None] = [None] * layout.chunks
         self._coefficients: Coefficients | None = None
         self.checks: dict[Key, CheckVote] = {}
 
     def wanting(self, included: int, wanted: Sequence[bytes]) -> Totals:
         """New totals with these digests; they keep the chunks already here, and have no check votes."""
-        totals = Totals(self._sid, included, self._layout, wanted)
+        totals = Totals(self._sid, included, self._layout, wanted, self._shelf)
         for index, digest in enumerate(wanted):
             if self._digests[index] == digest:
-                totals._payloads[index] = self._payloads[index]
-                totals._carries[index] = self._carries[index]
+                totals._places[index] = self._places[index]
                 totals._digests[index] = digest
         return totals
 
@@ -71,26 +75,36 @@ class Totals:
 
     def take(self, index: int, payload: bytes | memoryview, digest: bytes) -> None:
         """Store a chunk and its bulk digest; RemoteProtocolError unless length, carries, digest are right."""
-        length, members = self._layout.length(index), self._layout.members
-        if len(payload) != payload_bytes(length, members):
+        if len(payload) != payload_bytes(self._layout.length(index), self._layout.members):
             raise RemoteProtocolError(f"chunk {index} of a total has {len(payload)} bytes")
         if self.wanted is not None and self.wanted[index] != digest:
             raise RemoteProtocolError(f"chunk {index} of a total is not the one that was voted for")
-        view = memoryview(payload)
-        self._carries[index] = linear_check.unpack(view[4 * length :], length, members)
-        self._payloads[index] = payload
+        self._carries(index, payload)  # refuses what no sum has
+        self._places[index] = self._shelf.put(payload)
         self._digests[index] = digest
 
-    def _words(self, index: int) -> Words:
-        return np.frombuffer(self._payloads[index], dtype="<u4", count=self._layout.length(index))
+    def place(self, index: int) -> Place:
+        """Where the payload of a chunk is; RemoteProtocolError if it is missing."""
+        place = self._places[index]
+        if place is None:
+            raise RemoteProtocolError(f"chunk {index} of a total is missing")
+        return place
 
-    def joined(self) -> Words:
-        """(d + 1,) uint32: a copy of the words of all chunks, once none is missing."""
-        return np.concatenate([self._words(index) for index in range(self._layout.chunks)])
+    def chunks(self) -> Iterator[Words]:
+        """(w,) uint32: the words of each chunk in order, read-only, once none is missing."""
+        return (self._words(index, self.place(index)()) for index in range(self._layout.chunks))
 
-    def pieces(self) -> tuple[TotalPiece, ...]:
+    def _words(self, index: int, payload: Payload) -> Words:
+        return np.frombuffer(payload, dtype="<u4", count=self._layout.length(index))
+
+    def _carries(self, index: int, payload: Payload) -> Carries:
+        length = self._layout.length(index)
+        return linear_check.unpack(memoryview(payload)[4 * length :], length, self._layout.members)
+
+    def pieces(self) -> Held[TotalPiece]:
         """All chunks, as a node keeps and serves them, once none is missing."""
-        return tuple(TotalPiece(self._sid, index, payload) for index, payload in enumerate(self._payloads))
+        chunks = range(self._layout.chunks)
+        return Held(tuple(partial(_piece, self._sid, index, self.place(index)) for index in chunks))
 
     @property
     def coefficients(self) -> Coefficients:
@@ -101,10 +115,12 @@ class Totals:
 
     def products(self, coefficients: Coefficients, index: int) -> linear_check.Products:
         """The products of a chunk of the total; RemoteProtocolError if it is missing."""
-        carries = self._carries[index]
-        if carries is None:
-            raise RemoteProtocolError(f"chunk {index} of a total is missing")
-        return coefficients.total_products(index, self._words(index), carries)
+        payload = self.place(index)()
+        return coefficients.total_products(index, self._words(index, payload), self._carries(index, payload))
+
+
+def _piece(sid: Sid, index: int, place: Place) -> TotalPiece:
+    return TotalPiece(sid, index, place())
 
 
 def product_bytes(layout: Layout) -> int:

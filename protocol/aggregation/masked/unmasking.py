@@ -13,6 +13,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.key_setup import joins_digest
@@ -112,20 +114,25 @@ def _masks(certificate: ResultCertificate) -> tuple[list[Stream], list[Stream]]:
     return plus, minus
 
 
-def unmask(total: Words, certificate: ResultCertificate) -> None:
-    """Remove all masks from a (d + 1,) total, in place."""
+def result_of(
+    chunks: Iterable[Words], words: int, certificate: ResultCertificate, encoding: Encoding
+) -> Vector | None:
+    """What a total of so many `words`, in chunks, decodes to, (words - 1,); None if its count is wrong.
+
+    It takes the masks off part after part, so that it needs no memory but that of its result.
+    """
     plus, minus = _masks(certificate)
-    for first in range(0, len(total), _PART_WORDS):
-        part = total[first : first + _PART_WORDS]
-        for mask in plus:
-            mask.subtract_from(part, first)
-        for mask in minus:
-            mask.add_to(part, first)
-
-
-def result_of(total: Words, certificate: ResultCertificate, encoding: Encoding) -> Vector | None:
-    """What a (d + 1,) total decodes to, (d,); overwrites the total. None if its count is wrong."""
-    unmask(total, certificate)
+    total, start = np.empty(words, dtype="<u4"), 0
+    for chunk in chunks:
+        end = start + len(chunk)
+        total[start:end] = chunk
+        for first in range(start, end, _PART_WORDS):
+            part = total[first : min(first + _PART_WORDS, end)]
+            for mask in plus:
+                mask.subtract_from(part, first)
+            for mask in minus:
+                mask.add_to(part, first)
+        start = end
     summands = certificate.included.bit_count()
     if int(total[-1]) != summands:
         return None

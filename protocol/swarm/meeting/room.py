@@ -193,7 +193,7 @@ class Room:
         aside = set(fitting).difference(ordered)
         told = self._set_aside(fitting, aside)
         again = self._again(fitting)
-        self.aside.update(aside)
+        self.aside.update(aside | again)  # else no turn comes of one that is always READY a little late
         self.waiting.update(aside)
         arrivals = [self.readys[key][1] for key in ordered]
         self.pace.observe(arrivals[-1] - arrivals[0])

@@ -217,6 +217,7 @@ class ResultFetch(_SessionFetch):
         order = ((sid, NOBODY, index) for index in range(scheme.layout.chunks))
         super().__init__(past, sid, source, settings, order, WORD_BYTES * scheme.layout.words)
         self._scheme = scheme
+        self._shelf = settings.shelf
         self._known = known
         self._certificate: ResultCertificate | None = None
         self._totals: Totals | None = None
@@ -242,7 +243,9 @@ class ResultFetch(_SessionFetch):
         check_result(certificate, self._past.group, self._scheme)
         check_votes(self._past, (head.sender for head in certificate.releases))
         self._certificate = certificate
-        self._totals = Totals(self._sid, certificate.included, self._scheme.layout, certificate.digests)
+        layout = self._scheme.layout
+        shelf = self._shelf(WORD_BYTES * layout.words)
+        self._totals = Totals(self._sid, certificate.included, layout, certificate.digests, shelf)
         self._waits(now)
         return self._ask(WINDOW)
 
@@ -256,7 +259,8 @@ class ResultFetch(_SessionFetch):
 
     def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
         self.deadline = None
-        result = result_of(totals.joined(), certificate, self._scheme.encoding)
+        words, encoding = self._scheme.layout.words, self._scheme.encoding
+        result = result_of(totals.chunks(), words, certificate, encoding)
         if result is None:  # the session has no result for any member: a vote in it is free
             self.failed = True
             return [Unbind(self._sid)]

@@ -13,10 +13,9 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     assert main(["list"]) == 0
     listed = capsys.readouterr().out
     names = (
-        "aggregators allocation audit calibration clients defaults floor gradients memory messages noise page"
-    )
-    names += (
-        " persons rates relay rounds secagg shares siege spoilers starting steps targets tls training walk"
+        "additive aggregators allocation audit calibration clients defaults floor gradients jobs memory"
+        " messages noise page persons rates relay rounds secagg shares siege spoilers starting steps targets"
+        " tls training walk"
     )
     assert set(BENCHMARKS) == {*names.split()}
     assert all(name in helped and name in listed for name in BENCHMARKS)

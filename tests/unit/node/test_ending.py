@@ -102,12 +102,19 @@ async def drained(node):
     await node.peer.drain(0.001)
 
 
-@pytest.mark.parametrize("stop", [at_once, drained])
-@pytest.mark.parametrize("event", [completes, falls_back])
-async def test_told_to_end_at_any_turn_around_the_end_of_a_round(stop, event, tmp_path):
+@pytest.mark.parametrize(
+    ("event", "stop", "at"),
+    [
+        (completes, at_once, range(28)),
+        (completes, drained, range(28)),
+        (falls_back, at_once, range(0, 28, 2)),
+        (falls_back, drained, range(1, 28, 2)),
+    ],
+)
+async def test_told_to_end_at_any_turn_around_the_end_of_a_round(event, stop, at, tmp_path):
     asyncio.get_running_loop().set_default_executor(AtOnce())
     rounds = []
-    for turn in range(28):
+    for turn in at:
         node = Alone(folder_for(tmp_path, turn), "none")
         life = asyncio.create_task(until_over(node.peer))
         await seeking(node)

@@ -2,12 +2,14 @@
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.secagg.cells import SEED, Cell
 from benchmarks.secagg.meter import Meter, settle
+from node.storage.file_shelf import FileShelves
 
 CELL = Cell(SEED, 4, 4_000_000)
 VECTOR_BYTES = 4 * CELL.d
@@ -21,7 +23,7 @@ def _thawed() -> Iterator[None]:
 
 def peak_vectors(rest: int, round: int) -> float:
     meter = Meter(CELL, 1, round, rest)
-    meter.start({})
+    meter.start({}, FileShelves(Path()))
     return meter.sample(meter.hand_over(), {}, 0.0).peak_bytes / VECTOR_BYTES
 
 

@@ -30,8 +30,8 @@ def run(tmp_path):
     ("out", "summary", "words"),
     [
         ((), None, "without --out or --key a node begins anew"),
-        (("--out", "none"), None, "no run has ended in none"),
-        (("--out", "."), {"gone": []}, "has lost no member; leave --again out"),
+        (("--out", "none"), None, "no run is in none"),
+        (("--out", "."), {"gone": []}, "has lost no member; allowed: where a job"),
         (("--out", "."), [], "has lost no member"),
         (("--out", "."), {}, "has lost no member"),
     ],
@@ -58,6 +58,8 @@ def test_a_run_is_set_aside_whatever_moment_a_kill_comes(run, monkeypatch):
     finish_setting_aside(run)
     assert {path.name for path in (run / "unfinished-1").iterdir()} == names
     check_folder(run, run / "node.key", has_key=True)
+    begin_again(options, lambda _: False)
+    assert begun_again(options) == 1, "the same command line goes on with what it has begun"
     (run / "history.jsonl").touch()
     with pytest.raises(ConfigError, match=r"has history\.jsonl, but its state\.db is missing"):
         check_folder(run, run / "node.key", has_key=True)

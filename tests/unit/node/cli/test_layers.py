@@ -95,7 +95,7 @@ def test_what_is_wrong_in_the_environment_is_named(name, value, line):
     rounds = 1.5 => rounds in {} '1.5' is refused
     rounds = [1] => rounds in {}: [1] is refused; allowed: text, a number, true or false
     open = 7 => open in {}: '7' is refused; allowed: true or false
-    listn = 1 => listn in {} is not a known key (did you mean listen?); allowed: allow, alone
+    listn = 1 => listn in {} is not a known key (did you mean listen?); allowed: again, allow, alone
     config = 'x' => config in {} is not a known key
     set = 3 => set in {}: 3 is refused; allowed: a table, as in [set.train]
     set = {train = 3} => set in {}: train is no section; allowed: a key of a section

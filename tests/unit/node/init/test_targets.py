@@ -134,7 +134,10 @@ def test_an_event_and_a_duration_are_told_by_their_names(tmp_path, header, told)
         event, duration = header.split(";")
         (line,) = remarks
         assert line.startswith(f"'{event}' and '{duration}' look like survival data")
-        assert f"there is no survival model here yet: '{event}' as classes loses when it happened" in line
+        assert (
+            f"--statistics proposes curves and a Cox model: '{event}' as classes loses when it happened"
+            in line
+        )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import re
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from aiohttp import WSServerHandshakeError, web
@@ -572,7 +573,7 @@ async def test_what_its_machine_holds_anyway_waits_without_room_of_its_own():
     few = replace(LIMITS, bulk_bytes=700_000)
     async with node_state(End(ONE, limits=few), End(OTHER)) as (here, there):
         for number in range(9):
-            here.transport.send(there.endpoint, Held((bulk(number),)), bulk=True)
+            here.transport.send(there.endpoint, Held((partial(bulk, number),)), bulk=True)
         assert await there.take(9) == [bulk(number) for number in range(9)]
         assert here.dropped == {}
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from node.stats.plan import plan
-from node.stats.results import Results, results
+from node.stats.results import results
+from node.stats.summaries import Results
 from node.stats.tests import Moments, difference_of_means, difference_of_shares
 from tests.statistics_rows import COLUMNS, members, oracles, read_statistics, run, table
 

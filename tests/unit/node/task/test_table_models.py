@@ -28,6 +28,8 @@ def test_arguments_and_loss_follow_from_the_schema(sections):
     assert made(args={"cells": 8}, **sections).model.args["cells"] == 8
     number = {"name": "outcome", "kind": "number", "mean": 0.0, "std": 1.0}
     assert made(number, **sections).train.loss == "auto"
+    many = made({"name": "outcome", "kind": "classes", "values": ["a", "b", "c"]}, **sections)
+    assert (many.model.args["outputs"], many.model.args["one_against_rest"]) == (3, not sections)
 
 
 def test_a_model_file_has_no_key_without_an_effect():
@@ -63,7 +65,7 @@ def test_nothing_is_trained_locally(name, value):
     )
 
 
-@pytest.mark.parametrize("mechanism", ["ldp", "aldp"])
+@pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd"])
 def test_noise_of_single_members_is_refused(mechanism):
     assert told(lambda: made(privacy={"mechanism": mechanism})) == (
         f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Additive', of which "

@@ -34,7 +34,7 @@ from protocol.quorum.electorate import of_keys, of_names
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.group_seeker import MAX_TRIES
 from protocol.swarm.meeting.room import LINGER_CAP_S
-from protocol.swarm.node import Node
+from protocol.swarm.node import Node, sums_between
 from protocol.swarm.recovery.fetch import PATIENCE_S, Past
 from protocol.swarm.session_factory import too_long
 from protocol.vectors.pieces import PIECE_WORDS
@@ -1206,3 +1206,9 @@ def test_two_of_five_go_on_where_the_others_resigned_but_not_where_they_are_sile
     assert {vote.sid for _, told in wires.told if isinstance(told, Vote) for vote in [told.vote]} >= {
         RESIGNED
     }
+
+
+@pytest.mark.parametrize(("before", "sums"), [(None, 0), (2, 3), (5, 0), (6, 0)])
+def test_the_sums_of_others_are_counted_by_generations(before, sums):
+    old = None if before is None else replace(INITIAL, generation=before)
+    assert sums_between(old, replace(INITIAL, generation=5)) == sums

@@ -152,15 +152,18 @@ def assert_same(pair: tuple, tolerance: float = 1e-9) -> None:
     np.testing.assert_allclose(losses, expected_losses, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize(("block", "hook"), [(1, None), (4, pulled), (100, None)], ids=["1", "4", "100"])
-@pytest.mark.parametrize("training", TRAININGS)
+@pytest.mark.parametrize(
+    ("training", "block", "hook"),
+    [*((name, 4, pulled) for name in TRAININGS), ("plain", 1, None), ("all", 1, None), ("all", 100, None)],
+)
 def test_blocks_equal_one_after_another_in_float64(training: str, block: int, hook: object) -> None:
     training = LocalTraining(2, 5, 0.1, **TRAININGS[training])
     assert_same(both(training=training, block=block, after_batch=hook))
 
 
-@pytest.mark.parametrize("training", ["plain", "all"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "training"), [*((name, "all") for name in MODELS), ("positions", "plain"), ("cnn", "plain")]
+)
 def test_every_kind_of_model_equals_one_after_another(name: str, training: str) -> None:
     assert_same(both(model=seeded(MODELS[name]), training=LocalTraining(2, 5, 0.1, **TRAININGS[training])))
 

@@ -58,7 +58,7 @@ def test_a_task_says_what_all_members_know(target, train, weights):
     assert [list(column) for column in plan.columns] == COLUMNS
     assert plan.ranges == ((-2.5, 3.0), (-10.0, 10.0), (-10.0, 10.0))
     assert plan.weights == weights
-    args = model_arguments(found.data.schema)
+    args = model_arguments(found.data.schema, exact=True)
     assert Additive(**args).body.size == 32 + 31 + 31 + 3 + 4
     assert {**found.model.args} == args | {"trees": 100, "depth": 4}
 

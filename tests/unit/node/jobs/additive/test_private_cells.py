@@ -29,13 +29,16 @@ def cell_noise(epsilon):
     return count_noise(CountPlan(CELL_SHARE, CELL_SUMS), epsilon, 1e-5, honest=1)
 
 
-def job(values, noise, persons=None, seed=0):
+def job(values, noise, persons=None, seed=0, ranges=RANGES):
     words = SeededWords(np.random.default_rng(seed))
-    return PrivateCells(RANGES, NumberValues(values, persons), noise, MEMBERS, MOST_CELLS, words)
+    return PrivateCells(ranges, NumberValues(values, persons), noise, MEMBERS, MOST_CELLS, words)
 
 
-def learnt(values, noise):
-    jobs = [job(part, noise, seed=seed) for seed, part in enumerate(np.array_split(values, MEMBERS))]
+def learnt(values, noise, ranges=RANGES):
+    jobs = [
+        job(part, noise, seed=seed, ranges=ranges)
+        for seed, part in enumerate(np.array_split(values, MEMBERS))
+    ]
     base = jobs[0].initial()
     for generation in range(2):
         assert not jobs[0].is_over(base)
@@ -60,6 +63,13 @@ def test_cells_are_even_under_noise(epsilon, cells):
     assert rows.max() < 3 * len(values) / cells
     heavy = shares(values[:, 0], skewed)
     assert (heavy.max(), len(heavy) > 3) == (pytest.approx(4500, abs=300), True)
+
+
+def test_edges_rise_where_a_range_has_fewer_numbers_than_pieces():
+    narrow = ((8.0, 8.00001), (1.0, 1.0))
+    values = np.random.default_rng(1).uniform(*np.array(narrow).T, (3000, 2)).astype(np.float32)
+    for edges in learnt(values, cell_noise(8.0), narrow)[0]:
+        assert list(edges) == sorted(set(edges))
 
 
 @pytest.mark.parametrize("generation", [0, 1])

@@ -18,6 +18,7 @@ from protocol.aggregation.masked.view_change import votes_digest
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.swarm.recovery.fetch import Past, ResultFetch
+from protocol.vectors.shelf import in_memory
 from protocol.wire import signing
 from protocol.wire.bulk import Held
 from protocol.wire.masked_messages import (
@@ -148,7 +149,7 @@ def test_totals_that_are_here_already_are_kept_when_others_vouch_for_them():
 
 
 def test_of_a_total_that_is_not_whole_no_product_is_known():
-    totals = Totals(SEAT.sid, everybody(MEMBERS), LAYOUT, None)
+    totals = Totals(SEAT.sid, everybody(MEMBERS), LAYOUT, None, in_memory(0))
     with pytest.raises(RemoteProtocolError, match="chunk 1 of a total is missing"):
         totals.products(Coefficients(bytes(32), LAYOUT), 1)
 
@@ -269,7 +270,7 @@ def test_an_offer_is_masked_once():
     here = at_masks(REDUCERS)
     keys = here._joining.keys(0)
     with pytest.raises(LocalProtocolError, match="masks without an offer"):
-        here._masked(keys)
+        here._masked(keys, in_memory(0))
 
 
 def test_a_head_that_its_sender_did_not_sign_is_no_evidence():

@@ -118,8 +118,10 @@ def with_a_slow_one(held: Matchmaker, lasts_s: float, usual_s: float, slow_s: fl
     return len(sizes), sizes.count(4)
 
 
-@pytest.mark.parametrize("usual_s", [0.25, 1.0, 4.0])
-@pytest.mark.parametrize("times", [3, 5, 20, 100])
+@pytest.mark.parametrize(
+    ("usual_s", "times"),
+    [(0.25, 3), (0.25, 100), (1.0, 5), (1.0, 20), *((4.0, times) for times in (3, 5, 20, 100))],
+)
 def test_nobodys_pace_becomes_that_of_all(usual_s, times):
     lasts_s, slow_s = 400.0 * min(usual_s, 1.0), times * usual_s
     groups, with_it = with_a_slow_one(holding(0, announced=4), lasts_s, usual_s, slow_s)
@@ -849,6 +851,21 @@ def test_of_two_of_which_one_alone_leaves_the_other_out_they_wait_in_turns():
 
 def test_a_group_that_one_was_not_ready_for_ends_no_wait():
     assert asides((1, 3), (3, 1), groups=4, absent={1: 1, 2: 1}) == [1, 1, 1, 1]
+
+
+def test_the_turn_of_one_that_is_never_ready_in_time_comes_too():
+    held = at_odds((1, 3), (3, 1))
+    assert grouped(held, NOW + 4) == [public(0, 2, 3, 4)]
+    held.void(KEYS[1].public)
+    for number in range(1, ASIDE):
+        held.announce(announce(KEYS[1], counter=COUNTER + number), NOW + 4 + number)
+        again(held, NOW + 4 + number, number, (0, 2, 3, 4), (3, 1))
+        assert grouped(held, NOW + 4 + number) == [public(0, 2, 3, 4)]
+    now = NOW + 4 + ASIDE
+    again(held, now, ASIDE, (0, 2, 3, 4), (3, 1))
+    assert grouped(held, now) == [], "it is waited for"
+    again(held, now, ASIDE, (1,), (1, 3))
+    assert grouped(held, now + 4) == [public(0, 1, 2, 4)]
 
 
 def test_no_group_waits_for_one_that_it_would_only_set_aside_again():

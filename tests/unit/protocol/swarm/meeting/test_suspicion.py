@@ -328,13 +328,14 @@ STRATEGIES = {
     "now and then": lambda one, rng: lambda _: rng.random() < 0.1,
     "rarely": lambda one, rng: lambda _: rng.random() < 0.02,
 }
+DRAWN = ("now and then", "rarely")
 
 
 @pytest.mark.parametrize("sums", [10, 200, 2000])
 @pytest.mark.parametrize("leave_out", [1, 4, 80])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_whatever_a_member_does_it_spoils_few_sums(strategy, leave_out, sums):
-    for seed in range(20):
+    for seed in range(20 if strategy in DRAWN else 1):
         one = suspicion(leave_out)
         count = spoiled(one, sums, STRATEGIES[strategy](one, random.Random(seed)))
         assert count <= bound(sums, leave_out), (strategy, seed)

@@ -255,12 +255,14 @@ def test_enough_to_open_but_no_quorum_opens_nothing():
 def test_releases_for_something_else_are_refused():
     wires = masked()
     late, good = finishing(wires), released(wires, TWO)
+    more = (*good.shares, good.shares[0])
     other = {
         "for something else": replace(good, head=resigned(good.head, TWO, totals=bytes(32))),
         "late release for something": replace(good, head=resigned(good.head, TWO, included=7)),
         "release for something": replace(good, head=resigned(good.head, TWO, joins=bytes(32))),
         "of other shares": replace(good, shares=(*good.shares[1:], good.shares[0])),
         "other shares than its head": replace(good, shares=good.shares[1:]),
+        "than its head names": Release(resigned(good.head, TWO, shares=release_digest(more)), more),
         "somebody else's session": replace(good, head=resigned(good.head, FIVE, sender=FIVE.public)),
         "bad release": replace(good, head=resigned(good.head, THREE)),
     }

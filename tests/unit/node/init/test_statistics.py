@@ -1,0 +1,47 @@
+"""A task for statistics alone: what init proposes of somebody's columns can be computed of them."""
+
+import re
+
+import numpy as np
+import pytest
+
+from node.init import __main__ as command
+from node.options import parse_arguments
+from node.stats.run import prepare_statistics
+from tests.statistics_rows import FOLDER
+
+ROWS = ("--data", str(FOLDER / "rows.csv"))
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_all_that_is_proposed_is_a_task_that_can_start(tmp_path, capsys):
+    assert command.main([*ROWS, "--statistics", "--leave-out", "site", "--out", "t.toml"]) == 0
+    assert "t.toml is written: statistics alone" in capsys.readouterr().out
+    text = (tmp_path / "t.toml").read_text()
+    asked = re.sub(r"(?m)^# (tables|models|survival) = ", r"\1 = ", text)
+    assert "[model]" not in asked
+    assert "[train]" not in asked
+    (tmp_path / "t.toml").write_text(asked)
+    given = parse_arguments(["--task", "t.toml", *ROWS, "--peers", "127.0.0.1:1"])
+    section = given.task.statistics
+    assert (section.by, section.tables) == ("sex", (("sex", "arm"),))
+    assert section.models[0].formula == "died ~ age + bmi + visits + sex"
+    assert (section.survival[0].time, section.survival[0].by) == ("days", "sex")
+    assert prepare_statistics(given)[0].about.what == "statistics of 8 columns"
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("--statistics", "--privacy", "dp-sgd"), "--statistics is refused with --privacy dp-sgd"),
+        (("--statistics", "--data", "x.npz"), "no columns; allowed: a table"),
+    ],
+)
+def test_what_is_refused(argv, words, tmp_path, capsys):
+    np.savez(tmp_path / "x.npz", x=np.ones((30, 2, 2)), y=np.tile([0, 1], 15))
+    assert command.main([*ROWS, *argv]) == 2
+    assert words in capsys.readouterr().err
