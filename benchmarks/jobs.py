@@ -22,12 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.data.partition import even
-from node.jobs.additive.job import AdditiveJob
-from node.jobs.additive.state import Plan
 from node.system.errors import UserError
 from scenarios.data.sources import VARIABLE, data_folder
 from scenarios.data.tables import Table, table
@@ -184,6 +181,11 @@ def _swarm(folder: Path, files: Sequence[Path], command: Sequence[str], writes: 
 
 def following_figure() -> Figure:
     """Return the CPU seconds in which a node makes a base of a Newton sum for 300 values."""
+    import torch  # noqa: PLC0415 - slow to load
+
+    from node.jobs.additive.job import AdditiveJob  # noqa: PLC0415 - loads torch
+    from node.jobs.additive.state import Plan  # noqa: PLC0415 - loads torch
+
     rng = np.random.default_rng(3)
     x = torch.from_numpy(rng.uniform(-2, 2, (4000, 10)).astype(np.float32))
     y = (rng.random(4000) < 1 / (1 + np.exp(-x.sum(1).numpy()))).astype(np.int64)

@@ -175,7 +175,7 @@ FIELDS = {
     "outpaced": {"train_s", "rounds", "round"},
     **{f"peer-{name}": {"peer", "key"} for name in ("joined", "left")},
     **{f"peer-{name}": {"peer", "why"} for name in WHY},
-    **{name: {"text"} for name in ("waiting", "alone", "weak", "quorum", "stays", "warning")},
+    **{name: {"text"} for name in ("waiting", "alone", "weak", "quorum", "stays", "follows", "warning")},
     "rolled-back": set(),
     "draining": {"within_s"},
     "comparing": {"within_s"},
@@ -211,7 +211,7 @@ def test_the_log_holds_no_loss_and_no_whole_key():
 def test_what_an_owner_should_look_at_is_a_warning():
     lines = logged(lambda log: everything(LogObserver(log)), LogOptions("json", "warning"))
     peers = ("other-swarm", "not-allowed", "wrong-pin", "refused", "other-version", "clock", "epoch")
-    others = ("waiting", "weak", "rolled-back", "warning", "alone")
+    others = ("waiting", "weak", "follows", "rolled-back", "warning", "alone")
     assert [line["event"] for line in lines] == [*(f"peer-{name}" for name in peers), *others]
 
 
