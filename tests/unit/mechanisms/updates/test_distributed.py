@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from mechanisms.accounting.ledger import Ledger, SampledGaussian, Terms, privacy_spent, rounded_up
-from mechanisms.accounting.terms import at_honest, with_terms
-from mechanisms.mechanism import SharedSetting
+from mechanisms.accounting.terms import CELLS, at_honest, with_terms
+from mechanisms.mechanism import CountPlan, SharedSetting
 from mechanisms.registry import MECHANISMS
 from mechanisms.units import ONE_PERSON, ONE_RECORD
 from mechanisms.updates.distributed import charged_steps, distributed_dp
@@ -81,3 +81,21 @@ def test_the_unit_is_a_person_where_rows_of_a_person_are_clipped_together(each, 
     assert f"about whether any one {words} is in your data" in found.protects
     assert f"clipped for each {words} and noised" in alone.protects
     assert found.shared == made().shared, "the noise is the same"
+
+
+def test_cells_before_the_steps_and_as_many_in_reserve_cost_their_part_of_the_budget():
+    mechanism, without = made(cells=CountPlan(0.1, 2)), made()
+    cells = mechanism.planned_cells
+    assert (len(cells), without.planned_cells, {each.terms.mechanism for each in cells}) == (4, (), {CELLS})
+    planned = Ledger.of([*cells[:2], *mechanism.per_offer * charged_steps(200)])
+    assert 0.98 * 3 < privacy_spent(planned, 1e-5).epsilon <= 3
+    assert privacy_spent(Ledger.of([*cells, *mechanism.per_offer * charged_steps(200)]), 1e-5).epsilon <= 3
+    assert 0.099 * 3 < privacy_spent(Ledger.of(cells[:2]), 1e-5).epsilon <= 0.1 * 3
+
+
+def test_who_takes_the_part_of_all_has_the_noise_of_all():
+    for mechanism in (made(), made(cells=CountPlan(0.1, 2))):
+        loud = mechanism.louder(2.0)
+        assert loud.shared.gradient.noise_multiplier == 2 * mechanism.shared.gradient.noise_multiplier
+        assert (loud.cells is None) == (mechanism.cells is None)
+    assert loud.cells.noise_multiplier == 2 * mechanism.cells.noise_multiplier
