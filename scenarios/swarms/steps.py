@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.ledger import Event, Ledger
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
 from node.jobs.additive.private_steps import step_trainer
@@ -79,7 +79,7 @@ class StepSwarm:
         ]
         self.base: Floats = self.trainers[0].vector()
         self._steps, self._spent_s = 0, 0.0
-        self._charged = Ledger()
+        self._charged, self._cell_sums = Ledger(), task.cell_sums
 
     def round(self, number: int) -> float:
         """Take the steps of round `number`, from 1; return the accuracy after them. Raises UserError."""
@@ -93,8 +93,13 @@ class StepSwarm:
         """Take step number `step`, from 1. Raises UserError."""
         first, keys = self.trainers[0], tuple(bytes([peer]) for peer in range(len(self.trainers)))
         self.base = first.following(self.base, step - 1, self.summed(), keys)
-        self._charged = self._charged.adding(first.cost(step - 1))
+        self._charged = self._charged.adding(self._cost(step))
         self._steps = step
+
+    def _cost(self, step: int) -> tuple[Event, ...]:
+        """The charge of step number `step`, also of a server: its noise is that of honest + 1 members."""
+        mechanism = self.rules.mechanism
+        return mechanism.planned_cells[:1] if step <= self._cell_sums else mechanism.per_offer
 
     def summed(self) -> Words:
         """The sum of all peers' words for the next step, modulo 2^32."""

@@ -104,7 +104,8 @@ class ChargedFirst(Watcher):
             if digest in known:
                 box.broken(f"node {node.number} offered a step twice")
             known.add(digest)
-            if len(booked | beside) < len(self.offered[node.number]):
+            charged = max(len(booked | beside), _count_on_disk(node).sampled)  # spent before: one row for all
+            if charged < len(self.offered[node.number]):
                 box.broken(f"node {node.number} sent of an offer whose charge is not on disk")
         elif sid not in booked and not (isinstance(sums, JobSums) and sid in beside):
             box.broken(f"node {node.number} sent of an offer that its ledger on disk does not charge")
