@@ -119,11 +119,13 @@ def test_three_owners_come_from_their_files_to_one_additive_model_and_one_of_the
     nursery: Nursery, tmp_path: Path
 ) -> None:
     wards = Wards(nursery, tmp_path)
+    task = wards.folders[0] / "ward.toml"
+    task.write_text(task.read_text().replace("[train]", "args = { trees = 0 }\n\n[train]", 1))  # curves alone
     inviter = wards.invite()
     joiners = [wards.join(number, inviter) for number in (1, 2)]
     assert "invites you, Ward B, with: Ward C" in joiners[0].line("Ward A invites you")
     inviter.line("the list is closed: ward-")
-    inviter.line("aggregated with 3 peers")
+    inviter.line("(curves): 3 members")
     ended(wards, inviter, *joiners)
     sponsor = wards.invite_later(1)
     late = wards.join(3, sponsor)
