@@ -28,6 +28,7 @@ from node.task.load import read_task
 from node.task.sections import ADDITIVE, Task
 from node.training.build import build_model
 from scenarios.data.tables import SETS, Table, TableSet, table
+from scenarios.swarms.job_sums import run_job
 from scenarios.swarms.steps import StepSwarm
 from scenarios.tables.learning import rows_of
 from scenarios.tables.proposal import propose_task
@@ -165,13 +166,8 @@ def private_auc(task: Task, datasets: Sequence[Dataset], seed: int) -> float:
 def exact_auc(task: Task, datasets: Sequence[Dataset]) -> float:
     """Return the AUC of the test rows by a model that exact sums make."""
     trainers = [ExactTrainer(task, build_model(task, data), data, 0) for data in datasets]
-    job, base, generation = trainers[0].job, trainers[0].vector(), 0
-    members = tuple(bytes([peer]) * 32 for peer in range(len(trainers)))
-    while not job.is_over(base):
-        words = [one.job.contribution(base, generation).words for one in trainers]
-        base = job.following(base, generation, np.sum(words, 0, np.uint32), members)
-        generation += 1
-    return trainers[0].evaluate(base).metrics["auc"] or 0.0
+    run = run_job([trainer.job for trainer in trainers])
+    return trainers[0].evaluate(run.base).metrics["auc"] or 0.0
 
 
 def boosting_auc(split: Split) -> float:

@@ -11,7 +11,7 @@ from torch import nn
 
 from node.data.dataset import Dataset
 from node.jobs.additive.columns import plan_of
-from node.jobs.additive.job import MOST_NEWTON_SUMS, MOST_SUMS, AdditiveJob
+from node.jobs.additive.job import MOST_NEWTON_SUMS, AdditiveJob
 from node.jobs.cohort import Cohort
 from node.jobs.trees.job import Forest, Rows, TreesJob
 from node.system.errors import UserError
@@ -36,7 +36,8 @@ class ExactTrainer(Trainer):
     def __init__(self, task: Task, model: nn.Module, dataset: Dataset, seed: int) -> None:
         """Raises ConfigError for a task that is none for the job, UserError for too few rows."""
         super().__init__(model, task.train, dataset, seed, PlainSteps)
-        self._own, self.most_sums, self.round_sums = exact_job(task, dataset)
+        self._own = exact_job(task, dataset)
+        self.most_sums, self.round_sums = self._own.most_sums, self._own.round_sums
         self.job, self.purposes = Cohort(self._own), self._own.purposes
 
     def vector(self) -> Vector:
@@ -59,22 +60,21 @@ class ExactTrainer(Trainer):
         self._model.load_state_dict(self._own.model(self.job.of_job(vector)).state_dict())
 
 
-def exact_job(task: Task, dataset: Dataset) -> tuple[AdditiveJob | TreesJob, int, int]:
-    """Returns the job of a task's model, its most sums, and how many of them are a round: a tree's levels.
+def exact_job(task: Task, dataset: Dataset) -> AdditiveJob | TreesJob:
+    """Returns the job of a task's model.
 
     Raises ConfigError for arguments that the model does not have, UserError for too few rows.
     """
     plan, args, is_forest = plan_of(task), task.model.args, task.model.cls == TREES
     x, y = dataset.train_x, dataset.train_y.numpy()
     if not args["trees"]:
-        return AdditiveJob(plan, x, y), MOST_SUMS, 1
+        return AdditiveJob(plan, x, y)
     forest = Forest(args["trees"], args["depth"], MOST_NEWTON_SUMS, patience=_PATIENCE_AFTER_CURVES)
     if is_forest:
         forest = Forest(args["trees"], args["depth"], rate=args["rate"])
     out = _held_out(dataset)
     rows, held_out = (Rows(x[torch.from_numpy(part)], y[part]) for part in (~out, out))
-    job = TreesJob(plan, forest, rows, held_out)
-    return job, job.most_sums, forest.depth
+    return TreesJob(plan, forest, rows, held_out)
 
 
 def _held_out(dataset: Dataset) -> NDArray[np.bool_]:

@@ -59,7 +59,7 @@ def learn(name: ModelName, proposed: Task, rows: Sequence[Dataset], salt: int) -
     if name in ("linear", "network"):
         return _averaged(proposed, rows, salt)
     task = _without_trees(proposed) if name == "additive" else proposed
-    jobs = [exact_job(task, each)[0] for each in rows]
+    jobs = [exact_job(task, each) for each in rows]
     run = run_job(jobs)
     return Learnt(jobs[0].model(run.base), run.sums, run.words, _unprotected())
 

@@ -8,12 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from mechanisms.accounting.terms import CELLS
 from node.app.run import Prepared, prepared_on
-from node.data.dataset import Dataset
 from node.options import NodeOptions
 from node.system.system import System
 from node.task.load import read_task
@@ -23,16 +21,9 @@ from protocol.wire.messages import Sum
 from tests.box.box import Box, BoxNode
 from tests.box.moments import Moment, dies
 from tests.box.test_privacy import participants, to_one_model
+from tests.box.test_table_models import SCHEMA, rows
 from tests.run_folders import rows as rows_of
 
-SCHEMA = {
-    "kind": "table",
-    "target": {"name": "died", "kind": "classes", "values": ["no", "yes"]},
-    "columns": [
-        {"name": "age", "kind": "number", "mean": 50.0, "std": 25.0, "low": 0.0, "high": 100.0},
-        {"name": "smokes", "kind": "boolean"},
-    ],
-}
 KEYS = {
     "task": {"name": "ward"},
     "data": {"schema": SCHEMA},
@@ -46,14 +37,6 @@ PRIVATE = read_task(
     KEYS
     | {"train": {"loss": "bce", **STEPS}, "privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 90.0}}
 )
-
-
-def rows(site: int) -> Dataset:
-    rng = np.random.default_rng(site)
-    x = np.stack([rng.uniform(-2, 2, 150), rng.choice([-1, 1], 150)], 1).astype(np.float32)
-    y = torch.from_numpy((rng.random(150) < 1 / (1 + np.exp(-2 * x[:, 0] - x[:, 1]))).astype(np.int64))
-    x = torch.from_numpy(x)
-    return Dataset(x[:120], y[:120], x[120:], y[120:], "validation", 2, "rows", ("no", "yes"))
 
 
 def prepare(options: NodeOptions, system: System) -> Prepared:

@@ -168,14 +168,19 @@ class AdditiveJob:
         return layout.with_fits(base, layout.steps(base) + 1, found)
 
     @property
-    def columns(self) -> tuple[CellColumn, ...]:
-        """The columns, with the places of their cells."""
-        return self._body.columns
+    def body(self) -> Cells:
+        """The columns with the places of their cells, whatever the edges of these."""
+        return self._body
 
     @property
-    def size(self) -> int:
-        """The number of all cells."""
-        return self._body.size
+    def most_sums(self) -> int:
+        """The most sums of the job."""
+        return MOST_SUMS
+
+    @property
+    def round_sums(self) -> int:
+        """How many sums are a round, as people count them."""
+        return 1
 
     @property
     def count_sums(self) -> int:
@@ -199,7 +204,7 @@ class AdditiveJob:
         table, fits = self._known(base)
         places = Cells(self._plan.columns, self._plan.cells, table.edges).places(x).numpy()
         rows = table.coded(places)
-        starts = np.array([column.start for column in self.columns])
+        starts = np.array([column.start for column in self._body.columns])
         return places - starts, np.stack([rows.scores(fit.coefficients) for fit in fits])
 
     def _known(self, base: Floats) -> tuple[Table, list[Fit]]:

@@ -95,10 +95,10 @@ class TreesJob:
         self._plan, self._forest, self._rows, self._held_out = plan, forest, rows, held_out
         whole = rows.and_also(held_out)
         self._curves = AdditiveJob(plan, whole.x, whole.y)
-        self._columns, self._size = self._curves.columns, self._curves.size
+        body = self._curves.body
+        self._columns, self._size = body.columns, body.size
         self._starts = torch.tensor([column.start for column in self._columns])
-        widest = max(column.size for column in self._columns)
-        self._shape = ensemble_shape(plan.outputs, forest.trees, forest.depth, widest)
+        self._shape = ensemble_shape(plan.outputs, forest.trees, forest.depth, body.widest)
         self._curve_end = self._curves.count_sums + forest.curve_sums
         self._first = forest.depth * math.ceil(self._curve_end / forest.depth)
         self._trees_at = self._curves.length + _SCORE
@@ -113,6 +113,11 @@ class TreesJob:
     def most_sums(self) -> int:
         """The most sums of the job."""
         return self._first + self._forest.trees * self._forest.depth
+
+    @property
+    def round_sums(self) -> int:
+        """How many sums are a round, as people count them: the levels of a tree."""
+        return self._forest.depth
 
     @property
     def purposes(self) -> tuple[tuple[str, int], ...]:

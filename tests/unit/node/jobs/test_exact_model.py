@@ -88,7 +88,7 @@ def test_a_base_is_a_model_at_any_time(tmp_path, cls, args):
 
 def test_a_person_is_held_out_with_all_rows(tmp_path):
     _, task, dataset = trainer_of(tmp_path, TREES, {}, person="who")
-    job = exact_job(task, dataset)[0]
+    job = exact_job(task, dataset)
     persons = dataset.persons.train
     out = persons % 5 == 4
     assert torch.equal(job._held_out.x, dataset.train_x[out])
