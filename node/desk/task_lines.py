@@ -16,8 +16,8 @@ from node.system.errors import ConfigError, counted, shown
 from node.system.toml_text import toml
 from node.task.data_schema import ClassTarget, Schema
 from node.task.load import read_task
-from node.task.sections import ADDITIVE, Task
-from node.task.table_models import TREES
+from node.task.sections import Task
+from node.task.table_models import TABLE_MODELS
 
 _FIXED = {"name", "kind"}
 """Keys of a column that say which one it is."""
@@ -184,7 +184,7 @@ def _outputs(schema: Schema) -> int:
 
 def _with_widths(lines: list[str], after: Task, before: Task) -> list[str]:
     """Returns the lines with the arguments of a model of node.models that fits the new rows."""
-    if after.model.cls in (ADDITIVE, TREES):  # whose arguments follow from the schema
+    if after.model.cls in TABLE_MODELS:  # whose arguments follow from the schema
         return lines
     args, (width, outputs) = dict(after.model.args), _widths(after) or (0, 0)
     if after.model.cls == "node.models:Linear" and _LINEAR in args:
