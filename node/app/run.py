@@ -663,6 +663,7 @@ async def _live(
         prepared.there,
         carried,
         curves=lambda: learning.trainer.curves(state.base_vector, options.task),
+        made=lambda: learning.trainer.made(state.base_vector),
     )
     page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
