@@ -250,5 +250,9 @@ def _exact(
         round_sums=trainer.round_sums,
         purposes=trainer.purposes,
         job=job,
-        words={"sums": f"{trainer.course}. Members are {SAME_MEMBERS}", "opened": opened(task)},
+        words={
+            "sums": f"{trainer.course}. Members are {SAME_MEMBERS}",
+            "privacy": "none: a sum hides each member's numbers, and the total itself has no noise",
+            "opened": opened(task),
+        },
     )
