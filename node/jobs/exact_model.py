@@ -30,7 +30,7 @@ class ExactTrainer(Trainer):
     """Evaluates bases of `job` on a node's rows: before the first curve or tree all scores are alike.
 
     The job has the same members in all sums, as their totals have no noise. It has at most `most_sums`;
-    `round_sums` of them are a round, as people count them, and `purposes` say what they are for.
+    `round_sums` of them are a round, as people count them; `purposes` say what for, `course` in words.
     """
 
     def __init__(self, task: Task, model: nn.Module, dataset: Dataset, seed: int) -> None:
@@ -39,6 +39,7 @@ class ExactTrainer(Trainer):
         self._own = exact_job(task, dataset)
         self.most_sums, self.round_sums = self._own.most_sums, self._own.round_sums
         self.job, self.purposes = Cohort(self._own), self._own.purposes
+        self.course = self._own.course
 
     def vector(self) -> Vector:
         """Returns base 0."""
@@ -55,6 +56,10 @@ class ExactTrainer(Trainer):
         with self._busy:
             self._put(vector)
             return whole_model(self._model, {})
+
+    def made(self, vector: Vector) -> str:
+        """Returns what a base is made of, in words; empty until the job is over."""
+        return self._own.made(self.job.of_job(vector))
 
     def _put(self, vector: Vector) -> None:
         self._model.load_state_dict(self._own.model(self.job.of_job(vector)).state_dict())

@@ -110,6 +110,13 @@ class NodeView:
     """Whether no sum follows: a job may be over before its most sums."""
     purpose: str = ""
     """What the sum in progress is for, in a word; empty where all are alike."""
+    made: str = ""
+    """What the model is made of once its job is over, in words; empty in other runs."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a job of exact sums has ended before it was over."""
+        return self.exact and self.ended and not self.over
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +182,10 @@ class Run:
     rounds: int
     ended: bool
     silent_since: float | None
+    sums: int | None
+    """The sums that were made of a job of exact sums; None: the run is of rounds."""
+    over: bool
+    """Whether no sum follows."""
     aggregated: int
     fallbacks: int
     metric: str

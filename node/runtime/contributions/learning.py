@@ -250,5 +250,5 @@ def _exact(
         round_sums=trainer.round_sums,
         purposes=trainer.purposes,
         job=job,
-        words={"sums": f"at most {most}. Members are {SAME_MEMBERS}", "opened": opened(task)},
+        words={"sums": f"{trainer.course}. Members are {SAME_MEMBERS}", "opened": opened(task)},
     )
