@@ -9,6 +9,7 @@ from node.system.errors import ConfigError, shown
 from node.task.data_schema import NumberTarget, TableSchema
 from node.task.round_length import check_length
 from node.task.sections import COUNTED_WITH_NOISE, COUNTS, EVERY, METRIC_SHARE
+from node.task.table_models import is_exact
 
 if TYPE_CHECKING:
     from node.task.sections import AggregationSection, DataSection, PrivacySection, Task
@@ -193,6 +194,11 @@ def _check_swarm_metric(task: Task) -> None:
                 "aggregation.swarm_metric; set that or leave it out"
             )
         return
+    if is_exact(task) and section.swarm_metric_every != EVERY:
+        raise ConfigError(
+            f"aggregation.swarm_metric_every = {section.swarm_metric_every} has no effect with model.class = "
+            f"{shown(task.model.cls)} without privacy, whose last model alone is measured; leave it out"
+        )
     here = f"aggregation.swarm_metric = {section.swarm_metric!r} is refused with "
     if mechanism != "none" and not task.counts_with_noise:
         allowed = ", ".join(map(repr, ("none", *COUNTED_WITH_NOISE)))

@@ -31,7 +31,9 @@ from node.runtime.contributions.metric_of_all import (
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import make_weighting
 from node.runtime.privacy.budget import make_mechanism, noise_of_counts, offer_bound
+from node.storage.records import SwarmFigure
 from node.storage.state import State
+from node.storage.vector_files import Floats
 from node.system.errors import ConfigError
 from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import MOST_CONFUSED, Task
@@ -59,6 +61,14 @@ def design(task: Task, dataset: Dataset) -> Design:
     mechanism = make_mechanism(task, named, dataset.units)
     check_loss_gate(task, mechanism)
     return Design(model, named, mechanism)
+
+
+FigureOf = Callable[[Floats, int], SwarmFigure | None]
+"""Reads the metric of all members' rows that a base (d,) of a generation tells, itself."""
+
+
+def _no_figure(vector: Floats, generation: int) -> None:
+    """Reads nothing: bases tell no metric."""
 
 
 L_co = TypeVar("L_co", bound=Learner, covariant=True)
@@ -89,6 +99,8 @@ class Learning(Generic[L_co]):
     """What the sums of a job are for, each in a word with their number; (): all are alike."""
     job: Job | None = None
     """What the sums are for, if each is for one base, in whole numbers; None: they are of updates."""
+    figure: FigureOf = _no_figure
+    """Reads a metric of all members' rows in a job's last base."""
 
 
 def make_learning(
@@ -232,12 +244,9 @@ def _steps(
 def _exact(
     task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: Mechanism
 ) -> Learning[Trainer]:
-    if task.aggregation.swarm_metric != "none":
-        raise ConfigError(
-            f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} is refused with model.class = "
-            f"{task.model.cls!r} without privacy: its sums have no counts of test rows; allowed: 'none'"
-        )
-    trainer = ExactTrainer(task, model, dataset, seed)
+    kind = task.aggregation.swarm_metric
+    tally = None if kind == "none" else make_tally(kind, dataset, has_schema=task.data.schema is not None)
+    trainer = ExactTrainer(task, model, dataset, seed, tally)
     job, most = trainer.job, trainer.most_sums
     return Learning(
         trainer=trainer,
@@ -250,5 +259,10 @@ def _exact(
         round_sums=trainer.round_sums,
         purposes=trainer.purposes,
         job=job,
-        words={"sums": f"{trainer.course}. Members are {SAME_MEMBERS}", "opened": opened(task)},
+        figure=trainer.figure,
+        words={
+            "sums": f"{trainer.course}. Members are {SAME_MEMBERS}",
+            "opened": opened(task),
+            **swarm_metric_words(task, mechanism),
+        },
     )
