@@ -29,6 +29,7 @@ from node.data.rows import Rows
 from node.data.sources import read_source
 from node.data.unread import unread_columns
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
+from node.init.texts import text_note
 from node.net.incoming.listening import DEFAULT, listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
@@ -150,6 +151,9 @@ def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     if isinstance(schema, TableSchema) and (unread := unread_columns(path, schema, options.task.data.person)):
         told += lost_texts(read_frame(path, unread, dialect=schema.written), ())
     findings = [Finding(level, "data", dataset.description + hint, told), *_persons(source, dataset)]
+    private = options.task.privacy.mechanism != "none"
+    if isinstance(schema, TableSchema) and (said := text_note(schema, private)):
+        findings.append(Finding("warning", "text", said))
     if source.persons is None and (said := equal_rows(source.draws, options.task.privacy.noises_rows)):
         findings.append(Finding("warning", "rows", said))  # rows that may be one person's
     return dataset, findings

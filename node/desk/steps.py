@@ -33,13 +33,12 @@ def look_step(folder: Folder, form: Form) -> Step:
     line = CommandLine("init", init_words(folder, form))
 
     def run(tell: Tell) -> Values:
-        from node.init.look import look  # noqa: PLC0415 - loads pyarrow
+        from node.init.look_by_options import look_by  # noqa: PLC0415 - loads pyarrow
         from node.init.options import parse_init  # noqa: PLC0415
         from node.task.scaling import by_rows  # noqa: PLC0415 - loads numpy
 
         options = parse_init([*line.argv, "--force"], asking=False)
-        about = options.target, options.target_kind, options.leave_out, by_rows, options.asked, options.person
-        found = look(options.data, *about)
+        found = look_by(options, by_rows)
         return {
             "headline": found.report.headline,
             "columns": [
@@ -58,14 +57,13 @@ def init_step(folder: Folder, form: Form) -> Step:
     line = CommandLine("init", init_words(folder, form), ("--force",) if form.flag("force") else ())
 
     def run(tell: Tell) -> Values:
-        from node.init.look import look  # noqa: PLC0415 - loads pyarrow
+        from node.init.look_by_options import look_by  # noqa: PLC0415 - loads pyarrow
         from node.init.options import parse_init  # noqa: PLC0415
         from node.task.scaling import by_rows  # noqa: PLC0415 - loads numpy
 
         options = parse_init(line.argv, asking=False)
         tell({"text": f"reading {options.data}"})
-        about = options.target, options.target_kind, options.leave_out, by_rows, options.asked, options.person
-        found = look(options.data, *about)
+        found = look_by(options, by_rows)
         tell({"text": "looking for a model and a budget that suit the rows"})
         from node.init.write import write_task  # noqa: PLC0415 - loads torch
 

@@ -13,7 +13,15 @@ from node.init.task_file import MARK, data_lines
 from node.init.write import save
 from node.system.errors import ConfigError
 from node.system.toml_text import toml
-from node.task.data_schema import BooleanColumn, CategoryColumn, ClassTarget, Column, TableSchema, Target
+from node.task.data_schema import (
+    BooleanColumn,
+    CategoryColumn,
+    ClassTarget,
+    Column,
+    TableSchema,
+    Target,
+    VectorColumn,
+)
 from node.task.load import read_task
 
 _MOST_GROUPS = 6
@@ -55,7 +63,8 @@ def _lines(name: str, found: Look, schema: TableSchema) -> Iterator[str]:
     yield "[privacy]"
     yield 'mechanism = "none"        # exact totals are opened; "dp-sgd": table one alone, with noise'
     yield ""
-    yield from _section([*schema.columns, schema.target])
+    asked = [column for column in schema.columns if not isinstance(column, VectorColumn)]
+    yield from _section([*asked, schema.target])
     yield from data_lines(found)
 
 

@@ -13,6 +13,8 @@ from node.task.statistics import StatisticsSection
 from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
+PACKAGE = "package:"
+"""What stands before the name of an installed package that holds a sentence encoder."""
 METRICS = ("accuracy", "balanced-accuracy", "auc", "r2", "mae", "deviance")
 COUNTS = "poisson"
 """The loss of counts: what the model answers is the logarithm of a count's mean."""
@@ -81,8 +83,9 @@ class DataSection:
     A `schema` says what a row is and how it is encoded; without one all values are plain numbers. `person`
     names the column that says whose a row is: it stays on the node, is no feature, and is read as text. With
     it a person is on one side of the split, and is the unit of privacy. Each node chooses whether a row
-    without a name is refused, or a person of its own (`blank_person`), and how its own file is written where
-    that is not as the schema's dialect says (`cells`).
+    without a name is refused, or a person of its own (`blank_person`), how its own file is written where
+    that is not as the schema's dialect says (`cells`), and where it has the sentence encoder that a column of
+    text names by its digest (`encoder`).
     """
 
     source: str | None = key(text("'digits', or a file or folder of data"), None, shared=False)
@@ -93,13 +96,15 @@ class DataSection:
     person: str | None = key(text("the name of a column, or of an array of an npz"), None)
     blank_person: str = key(choice(*BLANK_PERSON), "refuse", shared=False)
     cells: Cells | None = key(cells_rule(), None, shared=False)  # noqa: RUF009 - as above
+    encoder: str | None = key(text("a folder, or 'package:NAME'"), None, shared=False)
 
     @property
     def own_schema(self) -> Schema | None:
         """The schema by which this node reads its own file; what peers agree on is `schema`."""
-        if isinstance(self.schema, TableSchema) and self.cells is not None:
-            return self.schema.of_file(self.cells)
-        return self.schema
+        if not isinstance(self.schema, TableSchema):
+            return self.schema
+        schema = replace(self.schema, encoder_at=self.encoder)
+        return schema if self.cells is None else schema.of_file(self.cells)
 
 
 @dataclass(frozen=True)
