@@ -135,6 +135,7 @@ class NodeViewSource:
             exact=parts.plan.cohort,
             over=parts.node.is_over,
             purpose=parts.plan.purpose(parts.state.base.generation) if parts.plan.purposes else "",
+            sums=parts.plan.sums_for(parts.state.base.generation),
             made=self._made,
             waiting_since=self._since(bool(parts.waiting)),
         )

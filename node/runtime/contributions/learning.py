@@ -262,6 +262,7 @@ def _exact(
         figure=trainer.figure,
         words={
             "sums": f"{trainer.course}. Members are {SAME_MEMBERS}",
+            "privacy": "none: a sum hides each member's numbers, and the total itself has no noise",
             "opened": opened(task),
             **swarm_metric_words(task, mechanism),
         },

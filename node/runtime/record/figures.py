@@ -176,7 +176,11 @@ class Record:
         joined=add,
     )
     steps_failed: int = told(
-        "The sums of this round that failed: each cost the charge of a step.", 0, kept=True, joined=add
+        "The sums of this round that failed: each cost the charge of a step.",
+        0,
+        kept=True,
+        joined=add,
+        metric=Scraped("murmuration_sums_failed", "Sums of steps or of a job that failed.", is_counter=True),
     )
     epsilon_alone: float | None = told(
         "Where members share noise: the epsilon spent so far if all others work together.",
