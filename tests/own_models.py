@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from node.models import with_adapters
+
 
 class Normed(nn.Module):
     """Batch normalisation computes statistics over all rows, so no row has its own gradient."""
@@ -104,3 +106,16 @@ class OneLogit(nn.Module):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         return self.layer(rows)
+
+
+class Adapted(nn.Module):
+    """A small transformer over eight words of eight numbers, with low-rank adapters, and a head."""
+
+    def __init__(self, rank: int = 2, width: int = 8) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(width, 2, 16, dropout=0.0, batch_first=True)
+        self.body = with_adapters(layer, "linear*", rank)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(rows.reshape(-1, 8, 8)).mean(1))
