@@ -8,6 +8,8 @@ from torch import nn
 
 from mechanisms.gradients.book_keeping import BookKeeping
 from node.models import with_adapters
+from node.task.sections import ModelSection
+from node.training.build import make
 from tests.own_models import Adapted
 from tests.unit.mechanisms.gradients.models import cross_entropy, objective
 
@@ -83,3 +85,15 @@ def test_gradients_of_rows_by_book_keeping():
 def test_layers_and_ranks_that_do_not_fit(layers, rank, complaint):
     with pytest.raises(ValueError, match=complaint):
         with_adapters(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3)), layers, rank)
+
+
+@pytest.mark.filterwarnings("ignore")  # of transformers about itself
+def test_adapters_of_peft_are_drawn_by_the_seed_and_have_gradients_of_rows():
+    pytest.importorskip("peft")
+    pytest.importorskip("transformers")
+    section = ModelSection("tests.own_models:WithPeft")
+    one, other = make(section, 7), make(section, 7)
+    assert all(map(torch.equal, one.state_dict().values(), other.state_dict().values()))
+    x, y = torch.rand(4, 64), torch.randint(0, 10, (4,))
+    found, _ = BookKeeping(objective(one, x, y))(x, y)
+    assert sum("lora_B" in name for name in found) == len(found) - 2 == 2
