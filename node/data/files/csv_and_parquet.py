@@ -51,6 +51,7 @@ class Limits:
 
 
 LIMITS = Limits(MOST_ROWS, MOST_BYTES)
+TO_PREDICT = Limits(MOST_ROWS, MOST_BYTES, 1)
 DATA_FRAME = Path("(a data frame)")
 """What stands in messages in place of a file."""
 
@@ -258,6 +259,7 @@ def frame_of(
     wanted: Sequence[str] | None,
     drawing: RowDraws | None = None,
     dialect: Dialect = PLAIN,
+    limits: Limits = LIMITS,
 ) -> Frame:
     """Returns a table in memory as `read_frame` returns a Parquet file with the same columns."""
     header = header_of(DATA_FRAME, table.column_names)
@@ -272,7 +274,7 @@ def frame_of(
     read = [name for name in header if _is_plain(kinds[name])]
     drawn = _Drawn(DATA_FRAME, read, drawing, dialect)
     batches = table.select(read).to_batches(_BATCH_ROWS)
-    return drawn.told(_frame(DATA_FRAME, plain, map(drawn.seen, batches), LIMITS, unusable))
+    return drawn.told(_frame(DATA_FRAME, plain, map(drawn.seen, batches), limits, unusable))
 
 
 class _Drawn:
