@@ -226,7 +226,7 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
 def _training(
     options: NodeOptions, dataset: Dataset, model: nn.Module, mechanism: Mechanism
 ) -> tuple[Learning[Trainer] | None, list[Finding]]:
-    """Prepares training as a node does, None if that fails; says how gradients of single rows are computed."""
+    """Prepares training as a node does, None if that fails; says how single rows' gradients are computed."""
     try:
         learning = make_learning(options.task, model, dataset, options.seed, mechanism)
         check_length(options.task.aggregation, _members(options), learning.offered)

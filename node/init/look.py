@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +24,10 @@ from node.init.person import PersonColumn, person_column, unnamed
 from node.init.survival import survival_remark
 from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
-from node.task.scaling import Scale, Scaling
+from node.task.scaling import Scale, Scaling, by_range, by_rows
+
+if TYPE_CHECKING:
+    from node.init.options import InitOptions
 
 LARGEST_SIDE = 64
 _SMALLEST_SIDE = 8
@@ -49,6 +53,13 @@ class Look:
     def units(self) -> int:
         """How many rows there are, or persons, where a column says whose they are."""
         return self.rows if self.person is None else self.person.persons
+
+
+def looked(options: InitOptions) -> Look:
+    """Inspects the data that options name, as they say."""
+    about = (options.target, options.target_kind, options.leave_out)
+    scaling = by_range if options.agree or options.statistics else by_rows
+    return look(options.data, *about, scaling, options.asked, options.person)
 
 
 def look(
