@@ -279,7 +279,7 @@ def prepared_on(
     report_every = None if steps is None else steps.report_every
     if learning.sums is not None:
         sums, report_every = learning.sums, learning.round_sums
-        rounds = sums // report_every
+        rounds = -(-sums // report_every)  # the last one may have fewer
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(

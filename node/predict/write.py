@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from node.cli.sigint import begun
@@ -27,6 +27,7 @@ def predict(options: PredictOptions) -> str:
     """Writes the predictions; returns what to print. Raises ConfigError."""
     saved = open_model(options.model)
     task = saved.task if options.cells is None else with_cells(saved.task, options.cells, "--cells")
+    task = replace(task, data=replace(task.data, encoder=options.encoder))
     rows = read_rows(options.data, task, saved.classes, saved.row)
     outputs = answer(saved, rows)
     found = None if rows.y is None else figures(saved, outputs, rows.y)

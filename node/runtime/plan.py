@@ -43,9 +43,14 @@ class Plan:
     swarm_folder: Path | None = None
     """Where the words for newcomers to an invited swarm are kept; None: nobody was invited."""
 
-    def round(self, base: Base) -> int:
-        """Returns the last round that ended with this base, by the sums that led there."""
-        return self.round_after(base.generation)
+    def round(self, base: Base, *, is_over: bool = False) -> int:
+        """Returns the last round that ended with this base, by the sums that led there.
+
+        `is_over`: whether the run is over with it; then a round ends that has not all of its sums.
+        """
+        whole = self.round_after(base.generation)
+        cut_short = is_over and base.generation < self.sums and base.generation % (self.report_every or 1) > 0
+        return whole + cut_short
 
     def purpose(self, generation: int) -> str:
         """Returns what the sum is for that follows a base of this generation; "sum" if all are alike."""

@@ -29,7 +29,7 @@ from protocol.wire.messages import Base
 Tensors = Mapping[str, NDArray[np.generic]]
 
 KEY = "murmuration"
-LOCAL_PATHS = (("data", "source"), ("model", "weights"))
+LOCAL_PATHS = (("data", "source"), ("data", "encoder"), ("model", "weights"))
 """Keys of a task that are paths on one machine; a model file leaves them out, as owners may share it."""
 OWN_CELLS = ("data", "cells")
 """The key of a task about how one owner's file is written: no file that others may get has it."""

@@ -213,8 +213,8 @@ class Record:
     )
 
     purpose: str | None = told(
-        "In a job whose sums all have the same members, what the round's last sum was for: `cells`, `curves` "
-        "or `trees`; null in other runs.",
+        "In a job whose sums all have the same members, what the round's last sum was for: `cells`, "
+        "`curves`, `trees` or `metric`; null in other runs.",
         None,
         log=Logged(26, always=False),
     )

@@ -119,6 +119,7 @@ def test_what_exact_sums_open_is_told(task, finds):
         task(model={"class": "node.models:Additive"}),
     )
     assert found["task"][1] == "task: ward, exact sums of the same members"
+    assert "sums of up to 2772 words" in found["memory"][1]
 
 
 def test_a_lost_column_is_a_problem_though_too_few_rows_are_held_back_as_well(task, tmp_path, finds):

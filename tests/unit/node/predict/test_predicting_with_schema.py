@@ -27,6 +27,7 @@ DAYS = {"name": "days", "kind": "number", "mean": 8.0, "std": 2.0}
 ROWS = [
     (30 + row, "north" if row % 3 else "south", "ill" if row > 20 else "well", row / 4) for row in range(40)
 ]
+TEXTS = ["chest pain", "no complaints", "a cough", "nothing new"]
 LINES = [("age", "ward", "outcome", "days"), *ROWS]
 
 
@@ -151,3 +152,15 @@ def test_other_models_have_no_parts_by_column(tmp_path, capsys):
     folder(tmp_path, {"kind": "table", "target": OUTCOME, "columns": COLUMNS}, 4, 2, data)
     assert predict.main(["--model", str(tmp_path), "--data", str(data), "--explain"]) == 2
     assert "--explain is refused: the parts of model.class = 'node.models:Linear'" in capsys.readouterr().err
+
+
+def test_new_rows_are_encoded_by_their_text_as_in_training(tmp_path, capsys):
+    rows = [(f"{words} since day {row}", OUTCOME["values"][row % 2]) for row, words in enumerate(TEXTS * 5)]
+    data = write(tmp_path / "train.csv", ("note", "outcome"), *rows)
+    note = {"name": "note", "kind": "text", "width": 64}
+    folder(tmp_path, {"kind": "table", "target": OUTCOME, "columns": [note]}, 64, 2, data)
+    _, lines = predicted(tmp_path, capsys, data)
+    new = write(tmp_path / "new.csv", ("note", "id"), *((note.upper(), 1) for note, _ in rows[3:5]))
+    _, again = predicted(tmp_path, capsys, new)
+    assert [line["p(ill)"] for line in again] == [line["p(ill)"] for line in lines[3:5]]
+    assert len({line["p(ill)"] for line in lines}) == len(rows)
