@@ -270,7 +270,7 @@ class NodeOptions:
     again: bool = switch(
         "where a job without noise stopped because a member is gone: keep what it has in the --out folder, "
         "say what its totals and those of another job tell together, ask, and begin another without that "
-        "member; it must be given at all that are left. Default: no"
+        "member; it must be given at all that are left, and at who comes back later. Default: no"
     )
     yes: bool = switch("answer the question of --again by yes. Default: ask at the terminal")
     out: Path | None = option(

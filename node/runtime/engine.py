@@ -616,4 +616,6 @@ class Engine:
         own = self.own.figures.open
         alone = None if own is None else own.alone
         gone = () if finished else self.inspector.gone
-        return await self._history.summarise(self.transport.counts, self._sums.facts, finished, alone, gone)
+        left_behind = not finished and self._notices.is_left_behind
+        facts = self._sums.facts
+        return await self._history.summarise(self.transport.counts, facts, finished, alone, gone, left_behind)

@@ -247,12 +247,13 @@ class RoundHistory:
         finished: bool,
         alone: Alone | None = None,
         gone: tuple[str, ...] = (),
+        left_behind: bool = False,
     ) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json.
 
         `sums` states what the last group's sums withstand. `finished`: whether the run is over. `alone`: how
         good a model of this node's rows alone is, unless that is secret. `gone`: who was missing when it
-        stopped for want of a member.
+        stopped for want of a member. `left_behind`: others have begun another job meanwhile.
         """
         _, evaluation = await asyncio.to_thread(self._evaluate)
         made = await asyncio.to_thread(self._trainer.made, self._state.base_vector)
@@ -271,6 +272,7 @@ class RoundHistory:
             finished=finished,
             alone=alone,
             gone=gone,
+            left_behind=left_behind,
             made=made,
         )
         self._folder.summary(summary)
@@ -292,6 +294,7 @@ def run_summary(
     finished: bool,
     alone: Alone | None = None,
     gone: tuple[str, ...] = (),
+    left_behind: bool = False,
     made: str = "",
 ) -> Summary:
     """Returns the summary of the whole run.
@@ -326,6 +329,7 @@ def run_summary(
         generation=state.base.generation,
         alone=alone,
         gone=gone,
+        left_behind=left_behind,
         made=made,
     )
 
