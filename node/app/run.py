@@ -534,7 +534,7 @@ def _introduction(
         **_relay_words(options, out),
         "sums": at_least + sums.text,
         **introduction(prepared.learning.mechanism, state.ledger),
-        "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
+        "lies": "any peer that sends wrong numbers can spoil the model: a sum shows none of them alone",
         **_wait_words(options),
         **({"spent before": unknown} if state.recovered else {}),  # it is an older copy or a new folder
         **_gone_words(state),
