@@ -14,7 +14,7 @@ from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.mechanism import Mechanism
 from mechanisms.updates.distributed import DistributedDP
 from node.app.kept_split import SPLIT, kept_split, split_words
-from node.app.start_checks import STEPS, key_path
+from node.app.start_checks import STEPS, check_members, check_rounds, key_path
 from node.check.finding import Finding, Level
 from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all
@@ -29,7 +29,8 @@ from node.data.rows import Rows
 from node.data.sources import read_source
 from node.data.unread import unread_columns
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
-from node.net.incoming.listening import listen
+from node.init.texts import text_note
+from node.net.incoming.listening import DEFAULT, listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
 from node.runtime.clocks import skew_words
@@ -96,6 +97,7 @@ def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
     yield Finding("ok", "task", f"{options.task.task.name}, {long if learns else 'statistics alone'}")
     if exact:
         yield Finding("warning", "opened", f"{opened(options.task)}. Members are {SAME_MEMBERS}")
+        yield from _refused_rounds(options)
     if options.privacy_note:
         yield Finding("warning", "noise", options.privacy_note)
     if learns:
@@ -123,6 +125,13 @@ def _lessons(options: NodeOptions) -> Iterator[Finding]:
         yield from _learning(options, dataset)
 
 
+def _refused_rounds(options: NodeOptions) -> Iterator[Finding]:
+    try:
+        check_rounds(options)
+    except UserError as error:
+        yield Finding("problem", "rounds", str(error))
+
+
 def _rounds(options: NodeOptions) -> int:
     return options.rounds or options.task.train.rounds
 
@@ -144,6 +153,9 @@ def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     if isinstance(schema, TableSchema) and (unread := unread_columns(path, schema, options.task.data.person)):
         told += lost_texts(read_frame(path, unread, dialect=schema.written), ())
     findings = [Finding(level, "data", dataset.description + hint, told), *_persons(source, dataset)]
+    private = options.task.privacy.mechanism != "none"
+    if isinstance(schema, TableSchema) and (said := text_note(schema, private)):
+        findings.append(Finding("warning", "text", said))
     if source.persons is None and (said := equal_rows(source.draws, options.task.privacy.noises_rows)):
         findings.append(Finding("warning", "rows", said))  # rows that may be one person's
     return dataset, findings
@@ -226,7 +238,7 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
 def _training(
     options: NodeOptions, dataset: Dataset, model: nn.Module, mechanism: Mechanism
 ) -> tuple[Learning[Trainer] | None, list[Finding]]:
-    """Prepares training as a node does, None if that fails; says how single rows' gradients are computed."""
+    """Prepares training as a node does, None if that fails; says how it computes gradients of single rows."""
     try:
         learning = make_learning(options.task, model, dataset, options.seed, mechanism)
         check_length(options.task.aggregation, _members(options), learning.offered)
@@ -448,11 +460,11 @@ def _allow(options: NodeOptions, path: Path) -> Finding:
 
 def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
     """Checks the number of peers and the answer of each; a tracker counts as a peer that only answers."""
-    least = options.task.aggregation.min_participants
     others = sorted({peer.endpoint for peer in options.peers} - {here})
-    if options.peers and len(others) + 1 < least:
-        text = f"{counted(len(others), 'other')} in --peers; a round needs {least} peers, this one among them"
-        yield Finding("problem", "peers", f"{text}: name the others")
+    try:
+        check_members(options, here or DEFAULT)
+    except UserError as error:
+        yield Finding("problem", "peers", str(error))
     try:
         pins = _pins(options)
     except UserError as error:

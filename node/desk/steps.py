@@ -43,7 +43,7 @@ def look_step(folder: Folder, form: Form) -> Step:
     line = init_line(folder, form)
 
     def run(tell: Tell) -> Values:
-        from node.init.look import looked  # noqa: PLC0415 - loads pyarrow
+        from node.init.look_by_options import looked  # noqa: PLC0415 - loads pyarrow
         from node.init.options import parse_init  # noqa: PLC0415
 
         options = parse_init([*line.argv, "--force"], asking=False)
@@ -78,7 +78,7 @@ def init_step(folder: Folder, form: Form) -> Step:
     line = init_line(folder, form, *(("--force",) if form.flag("force") else ()))
 
     def run(tell: Tell) -> Values:
-        from node.init.look import looked  # noqa: PLC0415 - loads pyarrow
+        from node.init.look_by_options import looked  # noqa: PLC0415 - loads pyarrow
         from node.init.options import parse_init  # noqa: PLC0415
 
         options = parse_init(line.argv, asking=False)

@@ -32,6 +32,7 @@ _FEW = 5
 def swarm_view(name: str, view: NodeView) -> dict[str, object]:
     """Returns a line about a run: `name` is its folder."""
     state = "over" if view.ended else "silent" if view.silent_since is not None else "runs"
+    state = "unfinished" if view.is_unfinished else state
     return {
         "folder": name,
         "task": view.task,
@@ -46,8 +47,7 @@ def swarm_view(name: str, view: NodeView) -> dict[str, object]:
 def _done(view: NodeView) -> str:
     """Returns how many rounds of a run are over, or how many sums of a job."""
     if view.exact:
-        most = "" if view.over else f" of at most {view.steps}"
-        return f"{counted(view.generation, 'sum')}{most}"
+        return counted(view.generation, "sum")
     return f"{view.round} of {view.rounds} rounds"
 
 

@@ -10,7 +10,7 @@ from node.system.errors import one_line
 
 
 def _run(options: InitOptions) -> int:
-    from node.init.look import looked  # noqa: PLC0415 - loads pyarrow: only once the arguments are checked
+    from node.init.look_by_options import looked  # noqa: PLC0415 - loads pyarrow: only once the arguments are checked
 
     found = looked(options)
     if options.statistics:

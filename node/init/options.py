@@ -90,6 +90,12 @@ class InitOptions:
         choices=("auto", "additive", "trees", "network", "linear", "mlp", "cnn", "scattering"),
         default="auto",
     )
+    text: str = option(
+        "how free text is read: hashed (by its words), leave-out, or by a sentence encoder: package:NAME or "
+        "its folder. Default: %(default)s, beside few other columns by an installed encoder, else hashed",
+        default="auto",
+        metavar="HOW",
+    )
     come_and_go: str | None = option(
         "may members come and go? Without privacy an additive model ends with a member that is gone for "
         f"good; with a privacy budget, or a network, they may. Default: {NO}",

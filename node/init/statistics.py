@@ -24,6 +24,7 @@ from node.task.data_schema import (
     NumberTarget,
     TableSchema,
     Target,
+    VectorColumn,
 )
 from node.task.load import read_task
 from node.task.statistics import Family
@@ -72,7 +73,8 @@ def _lines(options: InitOptions, found: Look, schema: TableSchema) -> Iterator[s
     yield "[privacy]"
     yield 'mechanism = "none"        # exact totals are opened; "dp-sgd": table one alone, with noise'
     yield ""
-    yield from _section([*schema.columns, schema.target], options.asked_statistics)
+    asked = [column for column in schema.columns if not isinstance(column, VectorColumn)]
+    yield from _section([*asked, schema.target], options.asked_statistics)
     yield from data_lines(found)
 
 

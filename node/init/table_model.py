@@ -10,7 +10,7 @@ from node.jobs.additive.cells import ROWS_A_COEFFICIENT
 from node.jobs.additive.job import rows_needed
 from node.jobs.additive.state import Plan
 from node.models.additive import cell_columns
-from node.system.errors import ConfigError
+from node.system.errors import ConfigError, shown
 from node.task.data_schema import TableSchema
 from node.task.sections import ADDITIVE
 from node.task.shared_noise_keys import DISTRIBUTED
@@ -54,6 +54,11 @@ def _refusal(options: InitOptions, found: Look, kind: ModelKind) -> str:
     schema, is_private = found.schema, options.privacy != "none"
     if not isinstance(schema, TableSchema):
         return ": the data are no table; leave it out"
+    if schema.vectors:
+        return (
+            f": it has curves of single numbers, none of {shown(schema.vectors[0].name)}; leave that out "
+            f"(--leave-out), or give --model network"
+        )
     if found.counts:
         return " for a target that counts something; allowed: --target-kind number, or --model network"
     if kind == "trees" and is_private:

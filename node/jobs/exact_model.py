@@ -35,7 +35,7 @@ class ExactTrainer(Trainer):
     """Evaluates bases of `job` on a node's rows: before the first curve or tree all scores are alike.
 
     The job has the same members in all sums, as their totals have no noise. It has at most `most_sums`;
-    `round_sums` of them are a round, as people count them, and `purposes` say what they are for.
+    `round_sums` of them are a round, as people count them; `purposes` say what for, `course` in words.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class ExactTrainer(Trainer):
             self.purposes += ((PURPOSE, 1),)
         self.job = Cohort(self._counts or own)
         self.most_sums = (self._counts or own).most_sums
+        self.course = own.course
 
     def vector(self) -> Vector:
         """Returns base 0."""
@@ -69,6 +70,10 @@ class ExactTrainer(Trainer):
         with self._busy:
             self._put(vector)
             return whole_model(self._model, {})
+
+    def made(self, vector: Vector) -> str:
+        """Returns what a base is made of, in words; empty until the job is over."""
+        return self._own.made(self.job.of_job(vector)[: self._own.length])
 
     def figure(self, vector: Vector, generation: int) -> SwarmFigure | None:
         """Returns the metric of all members' test rows that a base of this generation tells; None: none."""

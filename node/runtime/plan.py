@@ -58,6 +58,17 @@ class Plan:
         words = (word for (word, _), end in zip(self.purposes, ends, strict=True) if generation < end)
         return next(words, self.purposes[-1][0] if self.purposes else "sum")
 
+    def sums_for(self, generation: int) -> dict[str, int]:
+        """Returns how many sums of a job led to a base of this generation, by purpose; {} in other runs."""
+        if not self.purposes:
+            return {"sum": generation} if self.cohort else {}
+        *first, (last, _) = self.purposes
+        found, left = dict[str, int](), generation
+        for word, sums in first:
+            found[word] = min(sums, left)
+            left -= found[word]
+        return {**found, last: left}
+
     def round_after(self, sums: int) -> int:
         """Returns the last round that ended after so many sums; of a node that claims too many, the last."""
         return self.rounds if sums >= self.sums else sums // (self.report_every or 1)

@@ -12,6 +12,7 @@ from node.app.run import Prepared, prepared_on
 from node.data.dataset import Dataset
 from node.observe.run_folder import RunFolder
 from node.options import NodeOptions
+from node.predict import __main__ as predict
 from node.system.system import System
 from node.task.import_path import import_class
 from node.task.load import read_task
@@ -130,6 +131,24 @@ def test_one_dies_in_a_sum_and_all_have_the_same_model(box_of, task, count, mome
         assert [curve.column for curve in shown.curves.columns] == ["age", "smokes"]
         assert {cell.share for cell in shown.curves.columns[1].cells} == {0.46, 0.54}
         assert shown.curves.columns[0].bands
+
+
+def test_a_model_without_one_of_its_members_is_marked_until_all_are_back(box_of, tmp_path, capsys) -> None:
+    box = box_of(CURVES, 5, 4)
+    *others, gone = box.nodes
+    dies(gone, Moment(Masked, 1, 6), power=False)
+    box.run(until=lambda: all(node.is_over for node in others))
+    folder, rows_to_predict = others[0].folder, tmp_path / "rows.csv"
+    rows_to_predict.write_text("age,smokes\n70,yes\n")
+    argv = ("--model", str(folder), "--data", str(rows_to_predict), "--out", str(tmp_path / "predicted.csv"))
+    assert predict.main(argv) == 0
+    assert "is UNFINISHED: its job was not over after sum 5; take" in capsys.readouterr().err
+    assert RunFolder(folder).read().is_unfinished
+    box.start_all()
+    to_one_model(box)
+    assert predict.main(argv) == 0
+    assert "UNFINISHED" not in capsys.readouterr().err
+    assert not RunFolder(folder).read().is_unfinished
 
 
 def test_who_comes_late_receives_the_trees(box_of) -> None:

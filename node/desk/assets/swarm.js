@@ -71,6 +71,7 @@ const sentence = ({ line, talk, standing, waits }) => {
   const ended = talk && talk.status > 0 && talk.status !== INTERRUPTED ? `${NAMES[talk.name]} has ended with a fault; what it said stands below. ` : "";
   if (!line) return ended || `${NAMES[talk?.name] ?? "It"} has ended.`;
   if (line.state === "over") return `${ended}It is over: ${line.done}.`;
+  if (line.state === "unfinished") return `${ended}It stopped unfinished after ${line.done}: a member did not come, or you ended it.`;
   if (line.state === "runs") return `${ended}It runs: ${line.done}.`;
   if (line.state === "silent") return `${ended}It does not run: ${line.done} are over.`;
   if (standing === "closed") return `${ended}The list is closed. Start learns with its members.`;

@@ -41,6 +41,8 @@ from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
 from node.training.trainer import Learner, Shapes, Trainer, make_trainer, shapes
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.vectors.ring import RINGS, WIDE
 from protocol.wire.limits import MAX_MEMBERS
 
 
@@ -129,8 +131,19 @@ def make_learning(
         offered=len(trainer.vector()) + weighting.slots + metric.slots,
         bound=bound,
         computed=_computed(mechanism),
-        words={**weighting.words, **swarm_metric_words(task, mechanism)},
+        words={**weighting.words, **_grid_words(task, bound), **swarm_metric_words(task, mechanism)},
     )
+
+
+def _grid_words(task: Task, bound: float) -> Mapping[str, str]:
+    """Returns the line about the grid of short words; empty if words are long."""
+    ring = RINGS[task.aggregation.bits]
+    if ring == WIDE:
+        return {}
+    return {
+        "grid": f"{ring.bits}-bit words: coordinates within +-{bound:g}, rounded at random, without bias, to "
+        f"steps of {1 / FixedPoint(bound, 1, ring).scale:.2g} times the members of a group"
+    }
 
 
 def make_tally(kind: str, dataset: Dataset, has_schema: bool) -> Tally:
@@ -261,7 +274,8 @@ def _exact(
         job=job,
         figure=trainer.figure,
         words={
-            "sums": f"at most {most}. Members are {SAME_MEMBERS}",
+            "sums": f"{trainer.course}. Members are {SAME_MEMBERS}",
+            "privacy": "none: a sum hides each member's numbers, and the total itself has no noise",
             "opened": opened(task),
             **swarm_metric_words(task, mechanism),
         },

@@ -88,6 +88,7 @@ class RoundHistory:
         self._learning = learning
         self._trainer = learning.trainer
         self._mechanism = learning.mechanism
+        self._job = learning.job
         self._loss_gate = loss_gate
         self._folder = folder
         self._observer = observer
@@ -236,7 +237,8 @@ class RoundHistory:
         """Writes the agreed base and the working model as they are now."""
         base, agreed, working = self._state.models
         privacy = facts(self._mechanism, self._state.ledger)
-        self._folder.models(self._trainer.tensors, base, (agreed, working), privacy)
+        finished = self._job.is_over(agreed) if self._plan.cohort and self._job is not None else None
+        self._folder.models(self._trainer.tensors, base, (agreed, working), privacy, finished)
 
     async def summarise(
         self,
@@ -253,6 +255,7 @@ class RoundHistory:
         stopped for want of a member.
         """
         _, evaluation = await asyncio.to_thread(self._evaluate)
+        made = await asyncio.to_thread(self._trainer.made, self._state.base_vector)
         summary = run_summary(
             history=self._folder.history(),
             figure=self._figure,
@@ -268,6 +271,7 @@ class RoundHistory:
             finished=finished,
             alone=alone,
             gone=gone,
+            made=made,
         )
         self._folder.summary(summary)
         return summary
@@ -288,6 +292,7 @@ def run_summary(
     finished: bool,
     alone: Alone | None = None,
     gone: tuple[str, ...] = (),
+    made: str = "",
 ) -> Summary:
     """Returns the summary of the whole run.
 
@@ -321,6 +326,7 @@ def run_summary(
         generation=state.base.generation,
         alone=alone,
         gone=gone,
+        made=made,
     )
 
 

@@ -470,7 +470,7 @@ def test_where_it_listens_without_being_told(task, finds):
     words = f"port: {free[0]} of --peers can be listened on"
     found = finds("port", 0, "ok", words, task(), "--peers", ",".join(free))
     assert [what for what in found if what.startswith("peer ")] == [f"peer {one}" for one in free[1:]]
-    words = "peers: 1 other in --peers; a round needs 3 peers, this one among them: name the others"
+    words = "peers: --peers names 2 members, this node among them; allowed: 3 or more, as of two each could"
     finds("peers", 2, "problem", words, task(), "--listen", "127.0.0.1:0", "--peers", THERE)
 
 
