@@ -86,6 +86,8 @@ KEYS = {
     "aggregation.max_share_value": "The size of a share's random part with `float` shares.",
     "aggregation.clip": "The bound to which a coordinate of an offer is clipped, so that sums "
     "fit their words.",
+    "aggregation.bits": "The bits of a word of masked sums of updates. With 16 a round sends half the bytes, "
+    "and coordinates lie on a grid of clip / 32767 times the members of a group.",
     "aggregation.min_participants": "The smallest size of a group.",
     "aggregation.weighting": "Whether a peer with more rows counts for more.",
     "aggregation.sample_cap": "With `samples`: a peer with at least this many rows has weight 1.",

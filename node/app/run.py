@@ -23,7 +23,9 @@ from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
 from node.app.start_checks import (
     allowed,
+    check_members,
     check_others,
+    check_rounds,
     existing_key,
     key_file_exists,
     named_members,
@@ -152,6 +154,11 @@ class Prepared:
     there: Callable[[], Mapping[Key, Presence]] = dict
     """Whether the members are there that relays lead to."""
 
+    @property
+    def sums_are_exact(self) -> bool:
+        """Whether each sum is opened as it is, without noise, for a job."""
+        return self.learning.job is not None and self.learning.mechanism.guarantee is None
+
 
 @dataclass(frozen=True)
 class Watched:
@@ -215,6 +222,8 @@ def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer
     key_file = options.key or out / KEY
     listening = listener or _listen(options, key)
     try:
+        if prepared.sums_are_exact:
+            check_members(options, _reached_at(options, key, listening))
         lock = Lock(out)
         try:
             finish_setting_aside(out, system.disk)
@@ -244,6 +253,7 @@ def prepare(options: NodeOptions, system: System = SYSTEM) -> Prepared:
             "stats computes its [statistics]"
         )
     check_others(options)
+    check_rounds(options)
     split = kept_split(options)
     dataset = load_dataset(options.task, options.data, options.shard, split)
     return prepared_on(options, dataset, system, split)
@@ -269,7 +279,7 @@ def prepared_on(
     report_every = None if steps is None else steps.report_every
     if learning.sums is not None:
         sums, report_every = learning.sums, learning.round_sums
-        rounds = sums // report_every
+        rounds = -(-sums // report_every)  # the last one may have fewer
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
@@ -653,6 +663,7 @@ async def _live(
         prepared.there,
         carried,
         curves=lambda: learning.trainer.curves(state.base_vector, options.task),
+        made=lambda: learning.trainer.made(state.base_vector),
     )
     page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)

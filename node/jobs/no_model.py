@@ -47,6 +47,10 @@ class NoModel:
     def curves(self, vector: Floats, task: Task) -> None:
         """Returns nothing: there is no model."""
 
+    def made(self, vector: Floats) -> str:
+        """Returns nothing: there is no model."""
+        return ""
+
     def resume(self, stored: Mapping[str, Array]) -> None:
         """Does nothing: there are no own tensors."""
 

@@ -58,7 +58,7 @@ from node.storage.records import Ended, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
 from node.storage.vouches import keep_vouch
-from node.system.errors import ConfigError, UserError
+from node.system.errors import ConfigError, OtherSwarm, UserError
 from node.system.system import SYSTEM, System
 from node.training.alone import LoneTraining, yield_to_others
 from node.training.trainer import Diverged, Interrupted, Learner
@@ -458,7 +458,8 @@ class Engine:
             case WrongTracker(endpoint, text):
                 raise ConfigError(self._tracker.changed(endpoint, text))
             case Fatal():
-                raise ConfigError(self._notices.of_fatal(action))
+                refused = OtherSwarm if action.parameters else ConfigError
+                raise refused(self._notices.of_fatal(action))
             case Closed():
                 self._closed.set()
         return []

@@ -9,6 +9,9 @@ from node.system.errors import ConfigError, shown
 from node.task.data_schema import NumberTarget, TableSchema
 from node.task.round_length import check_length
 from node.task.sections import COUNTED_WITH_NOISE, COUNTS, EVERY, METRIC_SHARE
+from node.task.shared_noise_keys import is_distributed
+from node.task.table_models import is_exact
+from protocol.vectors.ring import WIDE
 
 if TYPE_CHECKING:
     from node.task.sections import AggregationSection, DataSection, PrivacySection, Task
@@ -33,6 +36,7 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     check_length(task, table.get("train"))
     _check_privacy(table.get("privacy", {}))
     _check_protocol(task.aggregation)
+    _check_bits(task)
     _check_weighting(task)
     _check_swarm_metric(task)
     # What an import path names is asked once it is made (node.runtime.privacy.mechanism_checks).
@@ -143,6 +147,28 @@ def _check_protocol(section: AggregationSection) -> None:
         )
 
 
+def _check_bits(task: Task) -> None:
+    """Refuses short words where a sum has whole numbers or exact counts, or is one of shares alone."""
+    section, mechanism = task.aggregation, task.privacy.mechanism
+    if section.bits == WIDE.bits:
+        return
+    reasons = {
+        "aggregation.protocol = 'additive'": section.protocol == "additive"
+        and "shares have words of 32 bits; set aggregation.protocol=masked",
+        "aggregation.weighting = 'samples'": section.weighting != "uniform"
+        and "a weight needs 32 bits; set aggregation.weighting=uniform",
+        f"aggregation.swarm_metric = {section.swarm_metric!r}": section.swarm_metric != "none"
+        and "counts need 32 bits; set aggregation.swarm_metric=none",
+        f"privacy.mechanism = {mechanism!r}": is_distributed(task)
+        and "shared noise needs 32 bits, as what wraps around in 16 would cost more epsilon",
+        f"model.class = {task.model.cls!r}": (is_exact(task) or not task.learns)
+        and "its sums are of whole numbers, which need 32 bits",
+    }
+    for name, why in reasons.items():
+        if why:
+            raise ConfigError(f"aggregation.bits = {section.bits} is refused with {name}: {why}; allowed: 32")
+
+
 def _check_weighting(task: Task) -> None:
     """Requires the keys of weighting = "samples" with it, and refuses them without it.
 
@@ -193,6 +219,11 @@ def _check_swarm_metric(task: Task) -> None:
                 "aggregation.swarm_metric; set that or leave it out"
             )
         return
+    if is_exact(task) and section.swarm_metric_every != EVERY:
+        raise ConfigError(
+            f"aggregation.swarm_metric_every = {section.swarm_metric_every} has no effect with model.class = "
+            f"{shown(task.model.cls)} without privacy, whose last model alone is measured; leave it out"
+        )
     here = f"aggregation.swarm_metric = {section.swarm_metric!r} is refused with "
     if mechanism != "none" and not task.counts_with_noise:
         allowed = ", ".join(map(repr, ("none", *COUNTED_WITH_NOISE)))

@@ -15,12 +15,14 @@ from node.task.round_length import replaced_length
 from node.task.rules import shared_values
 from node.task.sections import LEAST_RATE, Task
 from node.task.shared_noise_keys import SHARED_NOISE_KEYS, is_distributed
+from protocol.vectors.ring import WIDE
 
 NOTHING_FIXED: Mapping[str, Any] = MappingProxyType({})
 _UNSET = (
     ("train", "proximal", 0.0),
     ("aggregation", "least_rate", LEAST_RATE),
     ("aggregation", "liars", None),
+    ("aggregation", "bits", WIDE.bits),
     ("data", "person", None),
     ("privacy", "rows_per_person", None),
 )

@@ -10,6 +10,7 @@ from node.task.data_schema import LONGEST_NAME, Schema, TableSchema, schema_rule
 from node.task.dialect import Cells, cells_rule
 from node.task.rules import boolean, choice, key, names, plain_table, real, some_of, text, unique_texts, whole
 from node.task.statistics import StatisticsSection
+from protocol.vectors.ring import RINGS, WIDE
 from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
@@ -225,6 +226,7 @@ class AggregationSection:
     "samples" a peer's update has the weight min(rows / `sample_cap`, 1). With a `swarm_metric`, every
     `swarm_metric_every`-th sum has the members' counts on their test rows, too.
     `loss_gate`: how far the mean loss on this node's own training rows may rise above its lowest value.
+    `bits`: those of a word of a masked sum; with 16 the coordinates lie on a grid of 65536 steps in all.
     `least_rate`: bytes per second; bulk that has begun to come in time may take twice as long as all bulk of
     its step takes at this rate.
     `liars`: how many electors of a model may vote twice, or deny a vote; None: 0 of up to six, 1 of seven or
@@ -241,6 +243,7 @@ class AggregationSection:
     shares: str = key(choice("seed", "ring", "float"), "seed")
     max_share_value: float = key(real(above=0, at_most=1e6), 100.0)
     clip: float = key(real(above=0, at_most=1e4), 4.0)
+    bits: int = key(choice(*sorted(RINGS)), WIDE.bits)
     min_participants: int = key(
         whole(
             3,
@@ -272,8 +275,8 @@ class AggregationSection:
 
     @property
     def without_slots(self) -> Self:
-        """The same for sums that have no weight and no counts beside the vectors."""
-        return replace(self, weighting="uniform", sample_cap=None, swarm_metric="none")
+        """The same for sums of whole numbers, which have no weight and no counts beside the vectors."""
+        return replace(self, weighting="uniform", sample_cap=None, swarm_metric="none", bits=WIDE.bits)
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,9 @@ class Learner(Protocol):
     def curves(self, vector: Vector, task: Task) -> Curves | None:
         """Returns the curves of an additive model with `vector` (d,); None for another, or an empty one."""
 
+    def made(self, vector: Vector) -> str:
+        """Returns what sums made of the model with `vector` (d,), in words; empty if its figures say it."""
+
     @property
     def own_names(self) -> tuple[str, ...]:
         """The names of the tensors that may differ between peers."""
@@ -371,6 +374,10 @@ class Trainer:
     def curves(self, vector: Vector, task: Task) -> Curves | None:
         """Returns the curves of an additive model with `vector` (d,); None for another, or an empty one."""
         return curves(self.module(vector), task) if isinstance(self._model, Additive) else None
+
+    def made(self, vector: Vector) -> str:
+        """Returns nothing: the figures say it."""
+        return ""
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
         """Returns all tensors of the model with `vector` (d,), by name; the shared ones are views of it."""

@@ -31,7 +31,9 @@ from node.runtime.contributions.metric_of_all import (
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import make_weighting
 from node.runtime.privacy.budget import make_mechanism, noise_of_counts, offer_bound
+from node.storage.records import SwarmFigure
 from node.storage.state import State
+from node.storage.vector_files import Floats
 from node.system.errors import ConfigError
 from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import MOST_CONFUSED, Task
@@ -39,6 +41,8 @@ from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
 from node.training.trainer import Learner, Shapes, Trainer, make_trainer, shapes
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.vectors.ring import RINGS, WIDE
 from protocol.wire.limits import MAX_MEMBERS
 
 
@@ -59,6 +63,14 @@ def design(task: Task, dataset: Dataset) -> Design:
     mechanism = make_mechanism(task, named, dataset.units)
     check_loss_gate(task, mechanism)
     return Design(model, named, mechanism)
+
+
+FigureOf = Callable[[Floats, int], SwarmFigure | None]
+"""Reads the metric of all members' rows that a base (d,) of a generation tells, itself."""
+
+
+def _no_figure(vector: Floats, generation: int) -> None:
+    """Reads nothing: bases tell no metric."""
 
 
 L_co = TypeVar("L_co", bound=Learner, covariant=True)
@@ -89,6 +101,8 @@ class Learning(Generic[L_co]):
     """What the sums of a job are for, each in a word with their number; (): all are alike."""
     job: Job | None = None
     """What the sums are for, if each is for one base, in whole numbers; None: they are of updates."""
+    figure: FigureOf = _no_figure
+    """Reads a metric of all members' rows in a job's last base."""
 
 
 def make_learning(
@@ -117,8 +131,19 @@ def make_learning(
         offered=len(trainer.vector()) + weighting.slots + metric.slots,
         bound=bound,
         computed=_computed(mechanism),
-        words={**weighting.words, **swarm_metric_words(task, mechanism)},
+        words={**weighting.words, **_grid_words(task, bound), **swarm_metric_words(task, mechanism)},
     )
+
+
+def _grid_words(task: Task, bound: float) -> Mapping[str, str]:
+    """Returns the line about the grid of short words; empty if words are long."""
+    ring = RINGS[task.aggregation.bits]
+    if ring == WIDE:
+        return {}
+    return {
+        "grid": f"{ring.bits}-bit words: coordinates within +-{bound:g}, rounded at random, without bias, to "
+        f"steps of {1 / FixedPoint(bound, 1, ring).scale:.2g} times the members of a group"
+    }
 
 
 def make_tally(kind: str, dataset: Dataset, has_schema: bool) -> Tally:
@@ -232,12 +257,9 @@ def _steps(
 def _exact(
     task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: Mechanism
 ) -> Learning[Trainer]:
-    if task.aggregation.swarm_metric != "none":
-        raise ConfigError(
-            f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} is refused with model.class = "
-            f"{task.model.cls!r} without privacy: its sums have no counts of test rows; allowed: 'none'"
-        )
-    trainer = ExactTrainer(task, model, dataset, seed)
+    kind = task.aggregation.swarm_metric
+    tally = None if kind == "none" else make_tally(kind, dataset, has_schema=task.data.schema is not None)
+    trainer = ExactTrainer(task, model, dataset, seed, tally)
     job, most = trainer.job, trainer.most_sums
     return Learning(
         trainer=trainer,
@@ -250,5 +272,11 @@ def _exact(
         round_sums=trainer.round_sums,
         purposes=trainer.purposes,
         job=job,
-        words={"sums": f"at most {most}. Members are {SAME_MEMBERS}", "opened": opened(task)},
+        figure=trainer.figure,
+        words={
+            "sums": f"{trainer.course}. Members are {SAME_MEMBERS}",
+            "privacy": "none: a sum hides each member's numbers, and the total itself has no noise",
+            "opened": opened(task),
+            **swarm_metric_words(task, mechanism),
+        },
     )

@@ -44,17 +44,18 @@ class Folder:
         base: Base,
         vectors: tuple[Floats, Floats],
         privacy: Mapping[str, object] | None,
+        finished: bool | None = None,
     ) -> None:
         """Writes model.safetensors, the agreed base, and private.safetensors, the working model.
 
         The working model is never served. `vectors` holds their vectors, (d,) each; `tensors_of` makes a
-        whole model from one. `privacy` is the ledger.
+        whole model from one. `privacy` is the ledger. `finished`: as in `Card.filled`.
         """
         if self._card is None:
             return
         for name, vector in zip(("model", "private"), vectors, strict=True):
             path = self.path / f"{name}.safetensors"
-            write_model(path, tensors_of(vector), self._card.filled(name, base, privacy))
+            write_model(path, tensors_of(vector), self._card.filled(name, base, privacy, finished))
 
     def private(self) -> Tensors:
         """Returns the tensors of private.safetensors, empty if there is none. Raises UserError."""

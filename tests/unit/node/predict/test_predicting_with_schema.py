@@ -127,7 +127,7 @@ def test_a_prediction_is_the_sum_of_what_its_columns_add(tmp_path, capsys):
     trainer = folder_of(tmp_path, {"class": "node.models:Additive", "args": args}, schema, data)
     vector = np.linspace(-1, 1, len(trainer.vector()), dtype=np.float32)
     Folder(tmp_path, Card(read_about(tmp_path / "model.safetensors")["task"], None, (4,), ())).models(
-        trainer.tensors, BASE, (vector, vector), None
+        trainer.tensors, BASE, (vector, vector), None, True
     )
     _, lines = predicted(tmp_path, capsys, data, "--explain")
     parts = ("by age", "by ward", "by interactions")
@@ -143,7 +143,8 @@ def test_a_prediction_is_the_sum_of_what_its_columns_add(tmp_path, capsys):
     )
     told = capsys.readouterr().out
     assert f", exact sums over {BASE.members} members\n" in told
-    assert told.endswith("explained: each column 'by ...' is what it adds to days, from 9.1547 on\n")
+    added = "what it adds to days, from 9.1547 on; 'by interactions' is what trees add\n"
+    assert told.endswith(f"explained: each column 'by ...' is {added}")
 
 
 def test_other_models_have_no_parts_by_column(tmp_path, capsys):

@@ -65,6 +65,13 @@ def test_nothing_is_trained_locally(name, value):
     )
 
 
+def test_the_last_model_alone_is_measured():
+    assert told(lambda: made(aggregation={"swarm_metric": "scores", "swarm_metric_every": 2})) == (
+        "aggregation.swarm_metric_every = 2 has no effect with model.class = 'node.models:Additive' without "
+        "privacy, whose last model alone is measured; leave it out"
+    )
+
+
 @pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd"])
 def test_noise_of_single_members_is_refused(mechanism):
     assert told(lambda: made(privacy={"mechanism": mechanism})) == (
