@@ -11,6 +11,7 @@ import importlib.util
 import re
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,7 @@ def text_scores(encoder: str, number: int) -> Scores:
     return {name: float(balanced_accuracy_score(wanted, labels)) for name, labels in found.items()}
 
 
+@cache
 def docstrings(package: str) -> list[str]:
     """Return the first paragraphs of a package's docstrings, each once, without the package's name."""
     found = importlib.util.find_spec(package)
