@@ -25,6 +25,7 @@ from node.options import NodeOptions
 from node.runtime.engine import Engine
 from node.runtime.record.events import Finished, NodeEvent, RoundEnded, Started
 from node.runtime.record.figures import Record, Summary
+from node.storage.vector_files import Floats
 
 _LOOK_S = 0.2
 
@@ -76,6 +77,9 @@ class Run:
         self._stop: Callable[[], object] | None = None
         self.stopping = False
         self.module: nn.Module | None = None
+        """The torch module with the agreed base, once the run is over; None: there is none."""
+        self.vector: Floats | None = None
+        """The agreed base (d,), once the run is over."""
 
     @property
     def begun(self) -> bool:
@@ -161,6 +165,7 @@ class Run:
                     engine.stopping.at_once()
             await until_over(engine)
             self.module = await asyncio.to_thread(agreed)
+            _, self.vector = engine.agreed
         finally:
             watch.cancel()
             with self._lock:
