@@ -1,8 +1,8 @@
 """The same jobs here, under Flower (plain, and with SecAgg+) and under NVIDIA FLARE (swarm learning).
 
 All have the same rows, first models, sizes, batches and rounds. Flower and NVIDIA FLARE run `programs/` in
-environments of their own, whose interpreters the options name; both need torch beside them. Here every peer is
-a process; Flower's clients are actors of its simulation, NVIDIA FLARE's are processes of its simulator.
+environments of their own, whose interpreters the options name; both need torch beside them. Here every peer
+is a process; Flower's clients are actors of its simulation, NVIDIA FLARE's are processes of its simulator.
 
 Bytes are those that one site sends. Here and under NVIDIA FLARE they are counted where frames leave; Flower's
 simulation has no network, so they are the sizes of its serialised replies.
