@@ -46,6 +46,11 @@ _ENTRIES = (
         "benchmarks.audit.benchmark:AUDIT",
     ),
     Entry(
+        "beside",
+        "the same jobs here, under Flower and under NVIDIA FLARE: accuracy, seconds, bytes",
+        "benchmarks.beside.benchmark:BESIDE",
+    ),
+    Entry(
         "calibration",
         "noise of the classic and of the exact calibration at the same stated budget, and their speed",
         "benchmarks.calibration:CALIBRATION",

@@ -17,6 +17,8 @@ KEYS = {
     "task.name": "The name of what the swarm learns; it becomes part of a folder's name.",
     "task.seed": "Fixes the initial model, which rows are held back, and the partition into shards.",
     "model.class": "Import path of a `torch.nn.Module`.",
+    "model.learner": "In place of a class: import path of a function that makes [a learner of your own]"
+    "(../learners.md), in any framework.",
     "model.args": "Its keyword arguments.",
     "model.weights": "A file with the initial weights, instead of those drawn from `task.seed`.",
     "model.body": "The part of the model that comes first and is not trained; a node computes its outputs "

@@ -82,8 +82,9 @@ class Run:
         self._stop: Callable[[], object] | None = None
         self.stopping = False
         self.module: nn.Module | None = None
-        self.base: Floats | None = None
-        """The last base, once the run is over."""
+        """The torch module with the agreed base, once the run is over; None: there is none."""
+        self.vector: Floats | None = None
+        """The agreed base (d,), once the run is over."""
 
     @property
     def begun(self) -> bool:
@@ -169,7 +170,7 @@ class Run:
                     engine.stopping.at_once()
             await until_over(engine)
             self.module = await asyncio.to_thread(agreed)
-            self.base = engine.agreed[1].copy()
+            self.vector = engine.agreed[1].copy()
         finally:
             watch.cancel()
             with self._lock:

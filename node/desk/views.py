@@ -118,7 +118,7 @@ def _lessons(task: Task) -> list[dict[str, str]]:
     """Returns what is learned, by which model and how long; of exact sums also what they open."""
     what = [
         {"term": "Learns", "text": _learns(task)},
-        {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
+        {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.learner or task.model.cls)},
     ]
     if not is_exact(task):
         return [*what, {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]

@@ -106,7 +106,7 @@ class Member:
         job = ColumnSurvey(rows, columns, words)
         options = replace(self._options, out=self._agreement, task=wishes.draft())
         run = self._run(options, preparing(job, rows, names, wishes))
-        base = job.initial() if run.base is None else Cohort(job).of_job(run.base)
+        base = job.initial() if run.vector is None else Cohort(job).of_job(run.vector)
         if not job.is_over(base):
             raise UserError("the members have not agreed on their columns; start all of them again")
         return Found(job.facts(base), job.all_words(base), job.all_rows(base))

@@ -24,8 +24,6 @@ _ALLOWED = "numbers, truth values, text and dates"
 _A_DAY = 86_400_000_000  # microseconds
 _TAGS = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
 _TEXT = "s"
-_HELD_AS = {"boolean": "boolean", "category": "text", "text": "text", "embedding": "list"}
-"""What holds the cells of a column of this kind; of others numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +75,7 @@ class Table:
                 f"X has no column {shown(column.name)}; it has {shown(', '.join(self.columns))}; name the "
                 "columns as they were when the model was learned"
             )
-        wanted = _HELD_AS.get(column.kind, "number")
+        wanted = {"boolean": "boolean", "category": "text", "text": "text"}.get(column.kind, "number")
         kind = self.kind(column.name) or wanted
         if kind != wanted and (kind, wanted) != ("boolean", "number"):
             raise ConfigError(

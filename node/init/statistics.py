@@ -91,24 +91,23 @@ def _section(columns: Sequence[Column | Target], asked: AskedStatistics) -> Iter
         yield f"by = {toml(by)}    # the groups of table one{allowed}"
     if len(groups) > 1:
         yield f"# tables = {toml([groups[:2]])}"
-    event = asked.event or _event(levels)
+    event, time = asked.event or _event(levels), asked.time or _time(levels)
+    numbers = [name for name, count in levels.items() if not count and name != time]
+    terms = [name for name in (*numbers[:_FEW], *groups) if name != event][: _FEW + 1]
     if asked.formula:
         yield "models = ["
         for formula in asked.formula:
             family = asked.family or _family(formula, levels)
             yield f"  {{ formula = {toml(formula)}, family = {toml(family)} }},"
         yield "]"
-    elif event is not None:
-        numbers = [name for name, count in levels.items() if not count]
-        terms = [name for name in (*numbers[:_FEW], *groups) if name != event][: _FEW + 1]
+    elif event is not None and terms:
         formula = f"{_quoted(event)} ~ {' + '.join(map(_quoted, terms))}"
         yield f'# models = [{{ formula = {toml(formula)}, family = "binomial" }}]'
-    time = asked.time or _time(levels)
     if event is not None and time is not None:
         of_groups = f", by = {toml(by)}" if by not in (event, NONE) else ""
         grid = _grid(next((item for item in columns if item.name == time), None))
-        comment = "" if asked.time else "# "
-        what = f"time = {toml(time)}, event = {toml(event)}{of_groups}, grid = {grid}"
+        comment, cox = ("", "") if asked.time else ("# ", f", cox = {toml(terms)}" if terms else "")
+        what = f"time = {toml(time)}, event = {toml(event)}{of_groups}, grid = {grid}{cox}"
         yield f"{comment}survival = [{{ {what} }}]"
         yield "#   grid: the step of the times, in their unit"
     yield "# per_site = true         # a column for each member in table one, which all must want"

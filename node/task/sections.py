@@ -39,6 +39,7 @@ _PATH = rf"{_DOTTED}:{_DOTTED}"
 _MECHANISM = rf"none|ldp|aldp|dp-sgd|distributed-dp-sgd|{_PATH}"
 _DEVICE = r"cpu|cuda(:\d{1,3})?|mps|auto"
 _OR_PATH = "or 'package.module:Name'"
+MODEL_CLASS = "'package.module:Class'"
 
 ADDITIVE = "node.models:Additive"
 CELL_SUMS = 2
@@ -65,12 +66,15 @@ class ModelSection:
 
     `weights` is a file of initial tensors; the peers agree on its content, not on its path. `body` names a
     part that is not trained and comes first: a node computes its outputs once. Each node may choose its own.
+    In place of a class, `learner` is the import path of what makes a learner of another framework
+    (node.learners.learner); peers agree on the learner's name and numbers, not on its path.
     """
 
-    cls: str = key(text("'package.module:Class'", _PATH), name="class")
+    cls: str = key(text(MODEL_CLASS, _PATH), "", name="class")
     args: Mapping[str, Any] = key(_arguments, factory=dict)
     weights: str | None = key(text("a FILE.safetensors", r"(?s).+\.safetensors"), None, shared=False)
     body: str | None = key(text("the name of a part of the model"), None, shared=False)
+    learner: str | None = key(text("'package.module:function'", _PATH), None, shared=False)
 
 
 NO_MODEL = ModelSection("")

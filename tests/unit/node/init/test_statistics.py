@@ -36,6 +36,7 @@ def test_all_that_is_proposed_is_a_task_that_can_start(tmp_path, capsys):
     section = given.task.statistics
     assert (section.by, section.tables) == ("sex", (("sex", "arm"),))
     assert section.models[0].formula == "died ~ age + bmi + visits + sex"
+    assert section.survival[0].cox == ("age", "bmi", "visits", "sex")
     assert (section.survival[0].time, section.survival[0].by) == ("days", "sex")
     assert prepare_statistics(given)[0].about.what == "statistics of 8 columns"
 
