@@ -152,7 +152,7 @@ _ENTRIES = (
     ),
     Entry(
         "targets",
-        "counts, a rare class's probabilities, and odd cells, learned by three sites, beside all rows",
+        "counts, a rare class's probabilities, odd cells and texts, learned by three sites, beside all rows",
         "benchmarks.targets.benchmark:TARGETS",
     ),
     Entry(
