@@ -62,7 +62,7 @@ def names_of(node: BoxNode) -> list[str]:
     return beside
 
 
-@pytest.mark.parametrize("at", [Moment(Sum, 1, 1), Moment(Sum, 1, 2), Moment(Sum, 2, 3)])
+@pytest.mark.parametrize("at", [Moment(Sum, 1, 1), Moment(Sum, 2, 3)])
 def test_one_dies_in_a_sum_and_comes_back(make_box, at: Moment) -> None:
     box = make_box(3, 3, usual=(), prepare=prepare)
     dies(box.nodes[-1], at, power=True)
