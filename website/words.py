@@ -17,6 +17,8 @@ KEYS = {
     "task.name": "The name of what the swarm learns; it becomes part of a folder's name.",
     "task.seed": "Fixes the initial model, which rows are held back, and the partition into shards.",
     "model.class": "Import path of a `torch.nn.Module`.",
+    "model.learner": "In place of a class: import path of a function that makes [a learner of your own]"
+    "(../learners.md), in any framework.",
     "model.args": "Its keyword arguments.",
     "model.weights": "A file with the initial weights, instead of those drawn from `task.seed`.",
     "model.body": "The part of the model that comes first and is not trained; a node computes its outputs "
@@ -86,6 +88,8 @@ KEYS = {
     "aggregation.max_share_value": "The size of a share's random part with `float` shares.",
     "aggregation.clip": "The bound to which a coordinate of an offer is clipped, so that sums "
     "fit their words.",
+    "aggregation.bits": "The bits of a word of masked sums of updates. With 16 a round sends half the bytes, "
+    "and coordinates lie on a grid of clip / 32767 times the members of a group.",
     "aggregation.min_participants": "The smallest size of a group.",
     "aggregation.weighting": "Whether a peer with more rows counts for more.",
     "aggregation.sample_cap": "With `samples`: a peer with at least this many rows has weight 1.",

@@ -10,11 +10,9 @@ from node.system.errors import one_line
 
 
 def _run(options: InitOptions) -> int:
-    from node.init.look_by_options import look_by  # noqa: PLC0415 - loads pyarrow: only once the arguments are checked
-    from node.task.scaling import by_range, by_rows  # noqa: PLC0415 - loads numpy
+    from node.init.look_by_options import looked  # noqa: PLC0415 - loads pyarrow: only once the arguments are checked
 
-    scaling = by_range if options.agree or options.statistics else by_rows
-    found = look_by(options, scaling)
+    found = looked(options)
     if options.statistics:
         from node.init.statistics import write_statistics  # noqa: PLC0415 - likewise
 

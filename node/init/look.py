@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from node.init.texts import Texts
 from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
 from node.task.scaling import Scale, Scaling
+
+if TYPE_CHECKING:
+    pass
 
 LARGEST_SIDE = 64
 _SMALLEST_SIDE = 8

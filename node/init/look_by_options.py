@@ -5,11 +5,12 @@ from __future__ import annotations
 from node.init.look import Look, look
 from node.init.options import InitOptions
 from node.init.texts import AUTO, LEFT_OUT, Texts, chosen_texts
-from node.task.scaling import Scaling
+from node.task.scaling import by_range, by_rows
 
 
-def look_by(options: InitOptions, scaling: Scaling) -> Look:
+def looked(options: InitOptions) -> Look:
     """Returns what an inspection of the data finds; raises ConfigError."""
+    scaling = by_range if options.agree or options.statistics else by_rows
     about = options.target, options.target_kind, options.leave_out, scaling, options.asked, options.person
     return look(options.data, *about, _texts(options))
 

@@ -16,10 +16,13 @@ from node.system.errors import counted
 from node.training.figures.metric_words import swarm_text
 from protocol.actions import Reason
 
+NOTHING_YET = "nothing is learned yet"
+"""Of a base whose curves and trees are still to come."""
+
 
 def round_text(record: Record, rounds: int) -> str:
     """Returns a round in one line."""
-    good = record.figures
+    good = NOTHING_YET if record.purpose == "cells" else record.figures
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
     alone = record.epsilon_alone
     colluding = "" if alone is None else f" ({alone:.3g} if all others work together)"
@@ -77,6 +80,8 @@ def summary_text(summary: Summary, own: OwnFigures = NONE_KNOWN, *, exact: bool 
     secret = own.alone if own.secret else None
     said = summary.figures if secret is None else f"{summary.beside(secret)} (alone: {NOT_COVERED})"
     good = "; ".join((summary.all_metrics if exact else said, *summary.flaws))
+    if exact and not summary.finished and summary.only_class is not None:
+        good = NOTHING_YET
     together = "" if summary.swarm is None else f"{swarm_text(summary.swarm)}; "
     ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
     rounds = f"round {summary.rounds}: {summary.aggregated} aggregated, {summary.fallbacks} on its own"

@@ -150,7 +150,7 @@ class CategoryColumn(_Listed):
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Free text, as a vector of `width` features whose length is their root; all 0 for a missing text.
+    """Free text, as a vector of `width` features; all 0 for a missing text.
 
     `encoder`: "hashed", by the words (node.data.text.hashing), or the digest of a frozen sentence encoder
     (node.data.text.sentences), which each node has in a folder of its own.

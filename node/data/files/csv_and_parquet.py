@@ -54,6 +54,7 @@ class Limits:
 
 
 LIMITS = Limits(MOST_ROWS, MOST_BYTES)
+TO_PREDICT = Limits(MOST_ROWS, MOST_BYTES, 1)
 DATA_FRAME = Path("(a data frame)")
 """What stands in messages in place of a file."""
 
@@ -287,6 +288,7 @@ def frame_of(
     wanted: Sequence[str] | None,
     drawing: RowDraws | None = None,
     dialect: Dialect = PLAIN,
+    limits: Limits = LIMITS,
 ) -> Frame:
     """Returns a table in memory as `read_frame` returns a Parquet file with the same columns."""
     header = header_of(DATA_FRAME, table.column_names)
@@ -300,7 +302,7 @@ def frame_of(
     read, _ = _usable(header, kinds)
     drawn = _Drawn(DATA_FRAME, read, drawing, dialect)
     batches = table.select(read).to_batches(_BATCH_ROWS)
-    return drawn.told(_frame(DATA_FRAME, kept, map(drawn.seen, batches), LIMITS, unusable))
+    return drawn.told(_frame(DATA_FRAME, kept, map(drawn.seen, batches), limits, unusable))
 
 
 class _Drawn:

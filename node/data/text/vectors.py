@@ -1,7 +1,7 @@
 """Cells as vectors of features: texts by their words or by a sentence encoder, and lists of numbers.
 
-A vector x of k numbers becomes sqrt(k) x / |x|: its features are as large as those of standardised numbers,
-no row is larger than another, and no scale of anybody's rows has to be agreed on.
+A vector x becomes 2 x / |x|: no row is larger than another, and no scale of anybody's rows has to be agreed
+on. At a larger length few rows are learned by heart, at length 1 steps are slow (docs/results/README.md).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import HASHED, TextColumn
 
 Vectors = NDArray[np.float32]
+LENGTH = 2.0
+"""Of each vector."""
 
 
 def is_vectors(kind: pa.DataType) -> bool:
@@ -93,7 +95,7 @@ def width_of(cells: pa.ChunkedArray) -> int | None:
 
 
 def _scaled(vectors: Vectors) -> Vectors:
-    """Returns vectors (n, k) with the length sqrt(k); a vector of zeros stays."""
+    """Returns vectors (n, k) of length 2; a vector of zeros stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    factors = np.sqrt(vectors.shape[1]) / np.where(lengths == 0, 1, lengths)  # (n, 1)
+    factors = LENGTH / np.where(lengths == 0, 1, lengths)  # (n, 1)
     return (vectors * factors).astype(np.float32)

@@ -337,6 +337,10 @@ class Summary:
         "how much of the run's training it had (`trained`); null with privacy, and if there is none.",
         None,
     )
+    left_behind: bool = told(
+        "Whether others have begun another job with --again while this node was away; then it may, too.",
+        False,
+    )
     made: str = told(
         "In a job whose sums all have the same members, what its model is made of once it is over, in words: "
         "how many trees stay after the curves, and why no more; empty in other runs.",

@@ -28,7 +28,7 @@ from node.storage.records import SwarmFigure, Traffic
 from node.storage.state import State
 from node.system.clock import CLOCK, Clock
 from node.training.figures.headline import Alone
-from node.training.trainer import Evaluation, Learner
+from node.training.trainer import Evaluation, VectorModel
 from protocol.actions import Completed, Failed
 from protocol.wire.messages import Base
 
@@ -74,7 +74,7 @@ class RoundHistory:
         self,
         plan: Plan,
         state: State,
-        learning: Learning[Learner],
+        learning: Learning[VectorModel],
         loss_gate: NodeLossGate,
         folder: Folder,
         observer: Observer,
@@ -158,7 +158,7 @@ class RoundHistory:
     async def write(self, ending: Record) -> Record:
         """Writes a round's line, then reports and returns the round; `keep_models` writes the models."""
         record = await asyncio.to_thread(self._write, ending)
-        if not self._trainer.own_names:
+        if not self._folder.keeps_own:
             self._unsaved.set()
         plan = self._plan
         self._observer.handle(RoundEnded(record, plan.sums if plan.cohort else plan.rounds))
@@ -192,7 +192,7 @@ class RoundHistory:
         )
         self._written, self._written_own = record.round, record.own  # one that fails half-way is not retried
         self._folder.append(record)
-        if self._trainer.own_names:  # of tensors that are no one else's, the files are the only copy
+        if self._folder.keeps_own:
             self._save_models()
         return record
 
@@ -247,12 +247,13 @@ class RoundHistory:
         finished: bool,
         alone: Alone | None = None,
         gone: tuple[str, ...] = (),
+        left_behind: bool = False,
     ) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json.
 
         `sums` states what the last group's sums withstand. `finished`: whether the run is over. `alone`: how
         good a model of this node's rows alone is, unless that is secret. `gone`: who was missing when it
-        stopped for want of a member.
+        stopped for want of a member. `left_behind`: others have begun another job meanwhile.
         """
         _, evaluation = await asyncio.to_thread(self._evaluate)
         made = await asyncio.to_thread(self._trainer.made, self._state.base_vector)
@@ -271,6 +272,7 @@ class RoundHistory:
             finished=finished,
             alone=alone,
             gone=gone,
+            left_behind=left_behind,
             made=made,
         )
         self._folder.summary(summary)
@@ -292,6 +294,7 @@ def run_summary(
     finished: bool,
     alone: Alone | None = None,
     gone: tuple[str, ...] = (),
+    left_behind: bool = False,
     made: str = "",
 ) -> Summary:
     """Returns the summary of the whole run.
@@ -326,6 +329,7 @@ def run_summary(
         generation=state.base.generation,
         alone=alone,
         gone=gone,
+        left_behind=left_behind,
         made=made,
     )
 

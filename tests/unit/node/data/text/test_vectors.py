@@ -43,8 +43,8 @@ def test_a_text_is_a_vector_of_its_words_and_pairs_of_words(rows):
     first, other, again, empty = found.x
     assert np.array_equal(first, again)  # case, white space and marks do not count
     assert not empty.any()
-    assert np.linalg.norm(found.x, axis=1).tolist() == pytest.approx([8, 8, 8, 0])  # the root of the width
-    assert abs(float(first @ other)) < 32
+    assert np.linalg.norm(found.x, axis=1).tolist() == pytest.approx([2, 2, 2, 0])
+    assert abs(float(first @ other)) < 2
     assert found.report.entries[1].remark == "1 missing, all features 0; by its words, as 64 features"
 
 
@@ -56,8 +56,7 @@ def test_what_a_term_adds_is_fixed():
 
 def test_lists_of_numbers_count_by_their_direction(rows):
     found = encode(table_of(LISTS), read_frame(rows(), None))
-    root = 2**0.5
-    assert found.x.tolist() == pytest.approx(np.array([[0.6 * root, 0.8 * root], [0, -root], [0, 0], [0, 0]]))
+    assert found.x.tolist() == pytest.approx(np.array([[1.2, 1.6], [0, -2], [0, 0], [0, 0]]))
     both = encode(table_of(TEXT, LISTS), read_frame(rows(), ["outcome", "note", "lab"]))
     assert both.x.shape == (4, 66)
 
