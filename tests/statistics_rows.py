@@ -11,7 +11,7 @@ from node.jobs.statistics.columns import Category, Number
 from node.jobs.statistics.together import Statistics
 from node.task.rules import read_section
 from node.task.statistics import StatisticsSection
-from scenarios.swarms.job_sums import run_job
+from scenarios.swarms.job_sums import replay_job
 
 FOLDER = Path(__file__).parent / "vectors" / "statistics"
 COLUMNS = {
@@ -93,5 +93,5 @@ columns = [{", ".join(lines)}]
 
 def run(parts, tables):
     """Returns the last base of a job of these parts, and how many sums it took."""
-    found = run_job([Statistics(tuple(parts), each) for each in tables])
+    found = replay_job([Statistics(tuple(parts), each) for each in tables])
     return found.base, found.sums

@@ -7,8 +7,10 @@ of scenario `tables` do, but from all of their rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from node.data.partition import even, hold_out
 from node.system.errors import UserError
 from scenarios.data.tables import SETS, Table, TableSet, table
 from scenarios.tables.models import PrivateName, learn, learn_privately, with_steps
-from scenarios.tables.prepared import prepare
+from scenarios.tables.prepared import Sites, prepare
 from scenarios.tables.sites import SITES, Split
 
 TRAIN_ROWS = {"adult": 32_561, "loan": 0}
@@ -55,25 +57,30 @@ class Numbered:
     split: Split
     whole: Table
 
-    def exact_auc(self, folder: Path) -> float:
-        """Return the AUC of the test rows by curves that exact sums make. `folder`: for the sites' files."""
-        sites = prepare(folder, self.split, self.whole, "csv", "additive", self.number, _NO_ROWS)
-        return sites.figure(learn("additive", sites.task, sites.rows, self.number).model)
+    def exact_auc(self) -> float:
+        """Return the AUC of the test rows by curves that exact sums make."""
+        with self._sites("additive") as sites:
+            return sites.figure(learn("additive", sites.task, sites.rows, self.number).model)
 
-    def private_aucs(self, name: PrivateName, epsilons: Iterable[float], folder: Path) -> list[float]:
+    def private_aucs(self, name: PrivateName, epsilons: Iterable[float]) -> list[float]:
         """Return the AUC of the test rows after all steps with noise, for each epsilon."""
-        sites = prepare(folder, self.split, self.whole, "csv", name, self.number, _NO_ROWS)
-        found = (learn_privately(name, each, sites.task, sites.rows, self.number) for each in epsilons)
-        return [sites.figure(each.model) for each in found]
+        with self._sites(name) as sites:
+            found = (learn_privately(name, each, sites.task, sites.rows, self.number) for each in epsilons)
+            return [sites.figure(each.model) for each in found]
 
-    def nodes_auc(self, epsilon: float, folder: Path) -> float:
+    def nodes_auc(self, epsilon: float) -> float:
         """Return the AUC of an additive model of real nodes on loopback. Raises UserError."""
-        sites = prepare(folder, self.split, self.whole, "csv", "additive", self.number, _NO_ROWS)
-        task = with_steps(sites.task, sites.rows, epsilon)
-        results = Swarm.local(SITES, task, list(sites.files), alone="no").run()
-        if not results.agreed:
-            raise UserError("the nodes ended with different models")
-        return sites.figure(results.model)
+        with self._sites("additive") as sites:
+            task = with_steps(sites.task, sites.rows, epsilon)
+            results = Swarm.local(SITES, task, list(sites.files), alone="no").run()
+            if not results.agreed:
+                raise UserError("the nodes ended with different models")
+            return sites.figure(results.model)
+
+    @contextmanager
+    def _sites(self, model: str) -> Iterator[Sites]:
+        with TemporaryDirectory(prefix="additive-") as folder:
+            yield prepare(Path(folder), self.split, self.whole, "csv", model, self.number, _NO_ROWS)
 
 
 def splits(name: str, data: Path, numbers: Iterable[int], in_all: bool = True) -> Iterator[Numbered]:

@@ -17,7 +17,6 @@ from dataclasses import asdict
 from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
-from tempfile import TemporaryDirectory
 
 from benchmarks.spec import Benchmark, Row, check_counts
 from node.system.errors import ConfigError
@@ -67,8 +66,7 @@ def _rows(names: Sequence[str], count: int, data: Path) -> Iterator[Row]:
     for name in names:
         exact, boosted = [], []
         for one in splits(name, data, numbers, in_all=False):
-            with TemporaryDirectory() as folder:
-                exact.append(one.exact_auc(Path(folder)))
+            exact.append(one.exact_auc())
             boosted.append(boosting_figure(one.split.pooled_rows, one.split.test))
         yield _row(name, None, exact, {"HistGradientBoosting, pooled": boosted}, EXACT_GOALS[name])
         found = []
@@ -77,10 +75,7 @@ def _rows(names: Sequence[str], count: int, data: Path) -> Iterator[Row]:
                 mean(central_auc(one.split, epsilon, DESIGN, seed) for seed in range(NOISES))
                 for epsilon in EPSILONS
             ]
-            with TemporaryDirectory() as folder:
-                additive = one.private_aucs("additive", EPSILONS, Path(folder))
-                logistic = one.private_aucs("linear", EPSILONS, Path(folder))
-            found.append((additive, logistic, designs))
+            found.append((*(one.private_aucs(of, EPSILONS) for of in ("additive", "linear")), designs))
         for place, epsilon in enumerate(EPSILONS):
             additive, logistic, designs = ([arm[place] for arm in arms] for arms in zip(*found, strict=True))
             beside = {"logistic, same steps": logistic, "design": designs}
@@ -132,8 +127,7 @@ def _by_nodes(names: Sequence[str], data: Path) -> Iterator[Row]:
     for name in names:
         for one in splits(name, data, [FIRST]):
             for epsilon in EPSILONS:
-                with TemporaryDirectory() as folder:
-                    auc = one.nodes_auc(epsilon, Path(folder))
+                auc = one.nodes_auc(epsilon)
                 text = f"{name:6} epsilon {epsilon:<4g} three real nodes, split {one.number}: {auc:.4f}"
                 yield Row(text, {"set": name, "epsilon": epsilon, "kind": "three real nodes", "auc": auc})
 

@@ -31,7 +31,7 @@ def summed(jobs: Sequence[Job], base: Floats, generation: int) -> Words:
     return total
 
 
-def run_job(jobs: Sequence[Job]) -> JobRun:
+def replay_job(jobs: Sequence[Job]) -> JobRun:
     """Runs all sums of a job, given as each member has it. Raises UserError where a member or a sum does."""
     members = tuple(number.to_bytes(32) for number in range(len(jobs)))
     base, generation, words = jobs[0].initial(), 0, 0

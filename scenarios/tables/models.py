@@ -25,7 +25,7 @@ from node.task.sections import Task
 from node.task.shared_noise_keys import DISTRIBUTED
 from scenarios.study.cells import NO_EPSILON, Fact
 from scenarios.swarms.cells import privacy_facts
-from scenarios.swarms.job_sums import run_job
+from scenarios.swarms.job_sums import replay_job
 from scenarios.swarms.replay import Swarm
 from scenarios.swarms.steps import StepSwarm
 
@@ -61,7 +61,7 @@ def learn(name: ModelName, proposed: Task, rows: Sequence[Dataset], salt: int) -
         return _averaged(proposed, rows, salt)
     task = _without_trees(proposed) if name == "additive" else proposed
     jobs = [exact_job(task, each) for each in rows]
-    run = run_job(jobs)
+    run = replay_job(jobs)
     return Learnt(jobs[0].model(run.base), run.sums, run.words, _unprotected())
 
 

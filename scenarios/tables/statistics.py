@@ -26,7 +26,7 @@ from node.system.errors import UserError
 from node.task.rules import read_section
 from node.task.statistics import StatisticsSection
 from scenarios.study.cells import NO_EPSILON, Outcome, Room
-from scenarios.swarms.job_sums import run_job
+from scenarios.swarms.job_sums import replay_job
 from scenarios.tables.fixed import FixedCell
 from scenarios.tables.models import SUMS, WORDS
 
@@ -68,7 +68,7 @@ class StatisticsCell(FixedCell):
         rows = made_rows(self.seed)
         asked = plan(read_section(StatisticsSection, "statistics", _ASKED[self.statistic]), _COLUMNS)
         sites = [{name: cells[site::_SITES] for name, cells in rows.items()} for site in range(_SITES)]
-        run = run_job([asked.job(site) for site in sites])
+        run = replay_job([asked.job(site) for site in sites])
         found = results(asked, run.base, _SITES)
         if found is None:
             raise UserError(f"{self.statistic}: the sums of three sites ended before table one")

@@ -41,10 +41,10 @@ def test_sites_share_no_row_and_test_rows_are_nobodys():
     assert set.union(*chosen) == set.union(*parts[:SITES])
 
 
-def test_the_designs_program_and_the_product_learn_a_bend_that_a_straight_line_does_not(tmp_path):
+def test_the_designs_program_and_the_product_learn_a_bend_that_a_straight_line_does_not():
     split, whole = bent_split()
     design, line = (central_auc(split, 8, setting, 0) for setting in (DESIGN, LOGISTIC))
-    (product,) = Numbered(0, split, whole).private_aucs("additive", [8], tmp_path)
+    (product,) = Numbered(0, split, whole).private_aucs("additive", [8])
     assert line + 0.1 < min(design, product)
 
 

@@ -7,7 +7,7 @@ import torch
 from node.jobs.additive.job import AdditiveJob
 from node.jobs.additive.state import Plan
 from node.system.errors import UserError
-from scenarios.swarms.job_sums import run_job
+from scenarios.swarms.job_sums import replay_job
 
 RNG = np.random.default_rng(7)
 ROWS, CELLS = 1500, 12
@@ -36,7 +36,7 @@ def rows(n=ROWS):
 def learn(plan, sites):
     """All sums of members with rows and targets. Returns a job, the last base, and the number of sums."""
     jobs = [AdditiveJob(plan, x, y) for x, y in sites]
-    found = run_job(jobs)
+    found = replay_job(jobs)
     assert (len(found.base), np.isfinite(found.base).all()) == (jobs[0].length, True)
     return jobs[0], found.base, found.sums
 
