@@ -15,6 +15,8 @@ from node.cli.sigint import loading
 if TYPE_CHECKING:
     from node.api.peer import Peer
     from node.api.swarm import Results, Swarm
+    from node.estimators.swarm_estimators import SwarmClassifier, SwarmRegressor
+    from node.learners.learner import Learner, LearnerSetting
     from node.runtime.record.figures import Record, Summary
     from node.system.errors import ConfigError, UserError
     from node.task.load import load_task
@@ -22,16 +24,34 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "ConfigError": "node.system.errors",
+    "Learner": "node.learners.learner",
+    "LearnerSetting": "node.learners.learner",
     "Peer": "node.api.peer",
     "Record": "node.runtime.record.figures",
     "Results": "node.api.swarm",
     "Summary": "node.runtime.record.figures",
     "Swarm": "node.api.swarm",
+    "SwarmClassifier": "node.estimators.swarm_estimators",
+    "SwarmRegressor": "node.estimators.swarm_estimators",
     "Task": "node.task.sections",
     "UserError": "node.system.errors",
     "load_task": "node.task.load",
 }
-__all__ = ["ConfigError", "Peer", "Record", "Results", "Summary", "Swarm", "Task", "UserError", "load_task"]
+__all__ = [
+    "ConfigError",
+    "Learner",
+    "LearnerSetting",
+    "Peer",
+    "Record",
+    "Results",
+    "Summary",
+    "Swarm",
+    "SwarmClassifier",
+    "SwarmRegressor",
+    "Task",
+    "UserError",
+    "load_task",
+]
 
 
 loading()

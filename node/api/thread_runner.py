@@ -18,13 +18,14 @@ import torch
 from torch import nn
 
 from node.api.streams import Stream
-from node.app.run import Agreed, prepare, run_as
+from node.app.run import Agreed, Prepared, prepare, run_as
 from node.app.signals import until_over
 from node.observe.lines import event_texts
 from node.options import NodeOptions
 from node.runtime.engine import Engine
 from node.runtime.record.events import Finished, NodeEvent, RoundEnded, Started
 from node.runtime.record.figures import Record, Summary
+from node.storage.vector_files import Floats
 
 _LOOK_S = 0.2
 
@@ -63,8 +64,13 @@ class Run:
         listener: socket.socket | None,
         heard: Callable[[Record], None],
         ended: Callable[[BaseException | None], None],
+        prepared: Callable[[NodeOptions], Prepared] = prepare,
     ) -> None:
-        """`listener` is an already listening socket, closed at the end; None: the node opens its own."""
+        """`listener` is an already listening socket, closed at the end; None: the node opens its own.
+
+        `prepared` reads and checks what the node works on.
+        """
+        self._prepared = prepared
         self.records: Stream[Record] = Stream()
         self._heard = heard
         self._transcript = _Transcript(self._take)
@@ -76,6 +82,9 @@ class Run:
         self._stop: Callable[[], object] | None = None
         self.stopping = False
         self.module: nn.Module | None = None
+        """The torch module with the agreed base, once the run is over; None: there is none."""
+        self.vector: Floats | None = None
+        """The agreed base (d,), once the run is over."""
 
     @property
     def begun(self) -> bool:
@@ -143,7 +152,7 @@ class Run:
         error: BaseException | None = None
         try:
             with _torch_threads:
-                run_as(prepare(self._options), self._listener, self._transcript, self._live)
+                run_as(self._prepared(self._options), self._listener, self._transcript, self._live)
         except BaseException as raised:  # noqa: BLE001 - raised again in the waiting thread
             error = raised
         finally:
@@ -161,6 +170,7 @@ class Run:
                     engine.stopping.at_once()
             await until_over(engine)
             self.module = await asyncio.to_thread(agreed)
+            self.vector = engine.agreed[1].copy()
         finally:
             watch.cancel()
             with self._lock:

@@ -33,15 +33,17 @@ from node.init.proposal import (
 from node.init.rate_search import searched_rate
 from node.init.table_model import table_model
 from node.init.task_file import MARK, Proposal, task_text
+from node.init.texts import text_note
 from node.runtime.contributions.learning import design, make_learning
 from node.runtime.privacy.group_guarantees import check_length
 from node.system.errors import ConfigError, reason, shown
 from node.task.agreement_noise import give_or_take, is_drowned, noise_in_sum, noise_of
+from node.task.data_schema import TableSchema
 from node.task.load import read_task
 from node.task.plain_defaults import optimizer_of_a_rare_class
 from node.task.sections import COUNTS, Task
 from node.task.shared_noise_keys import DISTRIBUTED
-from node.task.table_models import SAME_MEMBERS, is_exact, opened
+from node.task.table_models import SAME_MEMBERS, TREES, is_exact, opened
 
 _LOUD = (
     "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "
@@ -76,15 +78,17 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
             task.aggregation, max(options.peers or 0, task.aggregation.min_participants), made.offered
         )
     proposal = replace(proposal, drowned=_drowned(task, options, found))
-    text = task_text(proposal)
-    save(options.out, text)
-    marked = sum(MARK in line for line in text.splitlines()) - 1
+    written = task_text(proposal)
+    save(options.out, written)
+    marked = sum(MARK in line for line in written.splitlines()) - 1
     equal = (
         equal_rows(source.draws, task.privacy.noises_rows)
         if found.person is None and options.person is None
         else ""
     )
-    warnings = filter(None, (found.warning, f"warning: {equal}" if equal else ""))
+    text = text_note(found.schema, options.privacy != "none") if isinstance(found.schema, TableSchema) else ""
+    told = [f"warning: {said}" for said in (equal, text) if said]
+    warnings = filter(None, (found.warning, *told))
     return [*found.report.lines(), "", *_summary(options, proposal, marked, warnings)]
 
 
@@ -166,6 +170,7 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int, warnings: It
         agree = f"python -m node.agree {options.out} --data {options.data}"
         following = f"next, everybody: {agree} --peers HOST:PORT,..."
     size = f"one curve a column, at most {model.size} values" if model.follows else f"{model.size} parameters"
+    size = "boosted trees" if model.cls == TREES else size
     return [
         f"model: {model.cls}, {size} ({model.why}); privacy: {budget}",
         *([f"opened: {proposal.opened}", f"members: {SAME_MEMBERS}"] if proposal.opened else []),

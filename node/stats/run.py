@@ -21,8 +21,9 @@ from mechanisms.noised_counts import count_noise
 from mechanisms.units import ONE_RECORD
 from node.app.again import begin_again
 from node.app.jobs import JobEnd, job_parameters, own_file, prepare_job, run_job, write_result
-from node.app.run import About, Prepared
+from node.app.run import Prepared
 from node.app.start_checks import existing_key, key_file_exists, key_path, nicknames
+from node.app.study import About
 from node.cli.asking import affirmed
 from node.cli.sigint import INTERRUPTED
 from node.jobs.cohort import Cohort
@@ -154,7 +155,8 @@ def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[P
     task = options.task
     path, columns = own_file(options, "statistics need"), _columns_of(task)
     asked = plan(task.statistics, columns, _own_key(options))
-    table = read_rows(path, task.data.own_schema) if task.data.own_schema is not None else {}
+    schema = task.data.own_schema
+    table = read_rows(path, schema, asked.events) if schema is not None else {}
     check_rows(asked, table, f"data {shown(str(path))}")
     work = _remembered(work_of(task, asked, table, system), options, table, system)
     plain = replace(task.aggregation.without_slots, shares="seed", loss_gate=None, dropouts=0)

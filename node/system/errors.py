@@ -71,6 +71,10 @@ class ConfigError(UserError):
         super().__init__(message, status=2)
 
 
+class OtherSwarm(ConfigError):
+    """The peers that answer learn another task, or with other parameters."""
+
+
 def refusal(error: Exception) -> str | None:
     """Returns the line for an error of the system; None for any other error."""
     if isinstance(error, MemoryError):

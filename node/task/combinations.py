@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import NumberTarget, TableSchema
 from node.task.round_length import check_length
-from node.task.sections import COUNTED_WITH_NOISE, COUNTS, EVERY, METRIC_SHARE
+from node.task.sections import COUNTED_WITH_NOISE, COUNTS, EVERY, METRIC_SHARE, MODEL_CLASS
 from node.task.shared_noise_keys import is_distributed
 from node.task.table_models import is_exact
 from protocol.vectors.ring import WIDE
@@ -27,6 +27,8 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
             )
     check_cells(task.data)
     _check_person(task)
+    if "model" in table or "statistics" not in table:
+        _check_model(task)
     if task.data.target is not None and task.data.target in (task.data.features or ()):
         raise ConfigError(
             f"data.target = {shown(task.data.target)} stands in data.features too; "
@@ -44,6 +46,36 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
         raise radius_is_not_shown()
     if task.privacy.shows_radius and not task.privacy.public_radius:  # which no noise covers
         raise radius_is_shown(task.privacy)
+
+
+def _check_model(task: Task) -> None:
+    """Requires a class or a learner, and refuses what only a torch module has beside a learner."""
+    model, refused = task.model, "is refused beside model.learner"
+    if model.learner is None:
+        if not model.cls:
+            raise ConfigError(f"model.class is missing; allowed: {MODEL_CLASS}")
+        return
+    if model.cls:
+        raise ConfigError(f"model.class = {shown(model.cls)} {refused}, which takes its place; leave one out")
+    if model.body is not None:
+        raise ConfigError(
+            f"model.body = {shown(model.body)} {refused}, of which no parts are known; leave it out"
+        )
+    if task.privacy.mechanism in COUNTED_WITH_NOISE:
+        raise ConfigError(no_row_gradients(task.privacy.mechanism))
+    if task.aggregation.swarm_metric != "none":
+        raise ConfigError(
+            f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} {refused}, which does not say "
+            "what it answers to each row; allowed: 'none'"
+        )
+
+
+def no_row_gradients(mechanism: str) -> str:
+    """Returns the refusal of a mechanism that needs the gradients of single rows."""
+    return (
+        f"privacy.mechanism = {shown(mechanism)} is refused beside model.learner: it needs the gradients of "
+        "single rows, which only a torch model gives; allowed: 'none', 'ldp', 'aldp'"
+    )
 
 
 def _check_training(task: Task) -> None:
@@ -219,6 +251,11 @@ def _check_swarm_metric(task: Task) -> None:
                 "aggregation.swarm_metric; set that or leave it out"
             )
         return
+    if is_exact(task) and section.swarm_metric_every != EVERY:
+        raise ConfigError(
+            f"aggregation.swarm_metric_every = {section.swarm_metric_every} has no effect with model.class = "
+            f"{shown(task.model.cls)} without privacy, whose last model alone is measured; leave it out"
+        )
     here = f"aggregation.swarm_metric = {section.swarm_metric!r} is refused with "
     if mechanism != "none" and not task.counts_with_noise:
         allowed = ", ".join(map(repr, ("none", *COUNTED_WITH_NOISE)))

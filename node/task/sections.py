@@ -14,6 +14,8 @@ from protocol.vectors.ring import RINGS, WIDE
 from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
+PACKAGE = "package:"
+"""What stands before the name of an installed package that holds a sentence encoder."""
 METRICS = ("accuracy", "balanced-accuracy", "auc", "r2", "mae", "deviance")
 COUNTS = "poisson"
 """The loss of counts: what the model answers is the logarithm of a count's mean."""
@@ -37,6 +39,7 @@ _PATH = rf"{_DOTTED}:{_DOTTED}"
 _MECHANISM = rf"none|ldp|aldp|dp-sgd|distributed-dp-sgd|{_PATH}"
 _DEVICE = r"cpu|cuda(:\d{1,3})?|mps|auto"
 _OR_PATH = "or 'package.module:Name'"
+MODEL_CLASS = "'package.module:Class'"
 
 ADDITIVE = "node.models:Additive"
 CELL_SUMS = 2
@@ -63,12 +66,15 @@ class ModelSection:
 
     `weights` is a file of initial tensors; the peers agree on its content, not on its path. `body` names a
     part that is not trained and comes first: a node computes its outputs once. Each node may choose its own.
+    In place of a class, `learner` is the import path of what makes a learner of another framework
+    (node.learners.learner); peers agree on the learner's name and numbers, not on its path.
     """
 
-    cls: str = key(text("'package.module:Class'", _PATH), name="class")
+    cls: str = key(text(MODEL_CLASS, rf"|{_PATH}"), "", name="class")
     args: Mapping[str, Any] = key(_arguments, factory=dict)
     weights: str | None = key(text("a FILE.safetensors", r"(?s).+\.safetensors"), None, shared=False)
     body: str | None = key(text("the name of a part of the model"), None, shared=False)
+    learner: str | None = key(text("'package.module:function'", _PATH), None, shared=False)
 
 
 NO_MODEL = ModelSection("")
@@ -82,8 +88,9 @@ class DataSection:
     A `schema` says what a row is and how it is encoded; without one all values are plain numbers. `person`
     names the column that says whose a row is: it stays on the node, is no feature, and is read as text. With
     it a person is on one side of the split, and is the unit of privacy. Each node chooses whether a row
-    without a name is refused, or a person of its own (`blank_person`), and how its own file is written where
-    that is not as the schema's dialect says (`cells`).
+    without a name is refused, or a person of its own (`blank_person`), how its own file is written where
+    that is not as the schema's dialect says (`cells`), and where it has the sentence encoder that a column of
+    text names by its digest (`encoder`).
     """
 
     source: str | None = key(text("'digits', or a file or folder of data"), None, shared=False)
@@ -94,13 +101,15 @@ class DataSection:
     person: str | None = key(text("the name of a column, or of an array of an npz"), None)
     blank_person: str = key(choice(*BLANK_PERSON), "refuse", shared=False)
     cells: Cells | None = key(cells_rule(), None, shared=False)  # noqa: RUF009 - as above
+    encoder: str | None = key(text("a folder, or 'package:NAME'"), None, shared=False)
 
     @property
     def own_schema(self) -> Schema | None:
         """The schema by which this node reads its own file; what peers agree on is `schema`."""
-        if isinstance(self.schema, TableSchema) and self.cells is not None:
-            return self.schema.of_file(self.cells)
-        return self.schema
+        if not isinstance(self.schema, TableSchema):
+            return self.schema
+        schema = replace(self.schema, encoder_at=self.encoder)
+        return schema if self.cells is None else schema.of_file(self.cells)
 
 
 @dataclass(frozen=True)

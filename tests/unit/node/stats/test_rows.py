@@ -12,6 +12,7 @@ COLUMNS = [
     {"name": "age", "kind": "number", "mean": 50.0, "std": 20.0, "low": 0.0, "high": 100.0},
     {"name": "ward", "kind": "category", "values": ["east", "west"]},
     {"name": "smoker", "kind": "boolean"},
+    {"name": "note", "kind": "text", "width": 8},
 ]
 CLASSES = {"name": "outcome", "kind": "classes", "values": ["ill", "well"]}
 NUMBER = {"name": "outcome", "kind": "number", "mean": 0.0, "std": 1.0, "low": -4.0, "high": 4.0}
@@ -33,9 +34,9 @@ def test_a_file_as_rows_by_column(tmp_path, target, column, values):
         Category("smoker", ("no", "yes")),
         column,
     ]
-    rows = ["25,east,yes", "?,south,", "120,west,no", "7,,no"]
+    rows = ["25,east,yes,a", "?,south,,b", "120,west,no,c", "7,,no,"]
     lines = [f"{row},{value}" for row, value in zip(rows, values, strict=True)]
-    (tmp_path / "rows.csv").write_text("\n".join(["age,ward,smoker,outcome", *lines]) + "\n")
+    (tmp_path / "rows.csv").write_text("\n".join(["age,ward,smoker,note,outcome", *lines]) + "\n")
     table = read_rows(tmp_path / "rows.csv", of)
     nan = np.nan
     expected = {
@@ -47,6 +48,15 @@ def test_a_file_as_rows_by_column(tmp_path, target, column, values):
     for name, values in expected.items():
         assert np.array_equal(table[name], values, equal_nan=True), name
         assert table[name].dtype == np.float64
+
+
+@pytest.mark.parametrize(("name", "cells"), [("outcome", "east,maybe"), ("ward", "maybe,ill")])
+def test_an_event_is_one_of_two_values(tmp_path, name, cells):
+    of = schema({"kind": "table", "target": CLASSES, "columns": [COLUMNS[1]]})
+    (tmp_path / "rows.csv").write_text(f"ward,outcome\neast,ill\n,\n{cells}\n")
+    assert len(read_rows(tmp_path / "rows.csv", of)[name]) == 3
+    with pytest.raises(ConfigError, match=f", row 3, column '{name}': 'maybe' is neither "):
+        read_rows(tmp_path / "rows.csv", of, (name,))
 
 
 def test_what_has_no_public_range_or_is_no_table_is_refused():

@@ -1,0 +1,146 @@
+"""How `fit` learns: members agree on what their columns hold, unless they declare it; then they learn.
+
+Each of the two is a node of its own, in the same folder and with the same key. A member that has ended the
+first greets others that have not, and is refused by them; it tries again.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch import nn
+
+from node.api.thread_runner import Run
+from node.app.run import Prepared, prepare
+from node.data.in_memory import FrameRows
+from node.estimators.agreement import preparing
+from node.estimators.proposal import Wishes
+from node.jobs.cohort import Cohort
+from node.jobs.column_survey import ColumnFacts, ColumnSurvey, OwnColumn, Word
+from node.net.incoming.listening import endpoint_of
+from node.options import NodeOptions, parse_arguments
+from node.runtime.record.figures import Summary
+from node.storage.folder_lock import KEY, SUMMARY
+from node.system.errors import ConfigError, OtherSwarm, UserError, shown
+from node.system.system import SYSTEM
+from node.task.sections import Task
+
+_AGAIN_S = 0.1
+
+
+@dataclass(frozen=True)
+class Contact:
+    """How this member reaches the others, and where it keeps what it knows: arguments of an estimator."""
+
+    peers: Sequence[str]
+    tracker: str | None
+    listen: str | socket.socket | None
+    wait: int | str
+    out: str | Path | None
+    key: str | Path | None
+    allow: str | Path | None
+    open: bool
+
+    def options(self) -> NodeOptions:
+        """Returns a node's options, without its task. Raises ConfigError."""
+        listener = self.listen if isinstance(self.listen, socket.socket) else None
+        named: Mapping[str, object] = {
+            "peers": ",".join([self.peers] if isinstance(self.peers, str) else self.peers) or None,
+            "tracker": self.tracker,
+            "listen": self.listen if listener is None else endpoint_of(listener, None),
+            "wait": self.wait,
+            "out": self.out,
+            "key": self.key,
+            "allow": self.allow,
+        }
+        argv = [f"--{name}={value}" for name, value in named.items() if value is not None]
+        return parse_arguments([*argv, "--alone=no", *(["--open"] if self.open else [])])
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an agreement has found."""
+
+    facts: tuple[ColumnFacts, ...]
+    words: tuple[Word, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a member has learned, and where its files are."""
+
+    model: nn.Module
+    summary: Summary
+    out: Path
+
+
+class Member:
+    """This member during one `fit`, with its address and its folder."""
+
+    def __init__(self, contact: Contact, options: NodeOptions) -> None:
+        """Raises ConfigError for a folder whose run is over."""
+        out = options.out or Path("runs") / f"estimator-{SYSTEM.entropy(4).hex()}"
+        self._run_folder, self._agreement = out / "run", out / "agreement"
+        if _is_over(self._run_folder / SUMMARY):
+            raise ConfigError(
+                f"out = {shown(str(out))} has a run that is over; give a new folder, or None, to learn anew"
+            )
+        self._options = replace(options, out=self._run_folder, key=options.key or out / KEY)
+        self._listener = contact.listen if isinstance(contact.listen, socket.socket) else None
+
+    def agree(
+        self,
+        names: Sequence[str],
+        rows: int,
+        columns: Sequence[OwnColumn],
+        words: Sequence[Word],
+        wishes: Wishes,
+    ) -> Found:
+        """Agrees with the others on what the columns hold. Raises UserError."""
+        job = ColumnSurvey(rows, columns, words)
+        options = replace(self._options, out=self._agreement, task=wishes.draft())
+        run = self._run(options, preparing(job, rows, names, wishes))
+        base = job.initial() if run.vector is None else Cohort(job).of_job(run.vector)
+        if not job.is_over(base):
+            raise UserError("the members have not agreed on their columns; start all of them again")
+        return Found(job.facts(base), job.all_words(base), job.all_rows(base))
+
+    def learn(self, task: Task, rows: FrameRows) -> Learned:
+        """Learns the task with the others, who may be in the agreement still. Raises UserError."""
+        options = replace(self._options, task=task, data=rows)
+        until = time.monotonic() + options.wait_s
+        while True:
+            try:
+                run = self._run(options, prepare)
+            except OtherSwarm:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_AGAIN_S)
+                continue
+            if run.module is None or run.summary is None:
+                raise UserError("there is no model: the node ended before it had begun")
+            return Learned(run.module, run.summary, self._run_folder)
+
+    def _run(self, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:
+        listener = None if self._listener is None else self._listener.dup()
+        run = Run(options, listener, _ignored, _ignored, prepared)
+        run.start()
+        run.join()
+        return run
+
+
+def _is_over(summary: Path) -> bool:
+    try:
+        return bool(json.loads(summary.read_text("utf-8"))["finished"])
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _ignored(_: object) -> None:
+    """Ignores a record or the end of the run."""
