@@ -56,7 +56,7 @@ def ends_of_all(box: Box, rounds: int) -> None:
     ("count", "overrides"),
     [
         (3, ()),
-        (5, ()),
+        (5, ("aggregation.bits=16",)),
         (5, (ADDITIVE,)),
         (4, (ADDITIVE, "aggregation.shares=ring")),
         (3, (ADDITIVE, "aggregation.shares=float")),
