@@ -232,8 +232,8 @@ class NodeOptions:
     )
     data: Path | InMemory | None = option(
         "this node's own data: CSV with a header line (.gz too), Parquet, npz with arrays x and y, or a "
-        "folder of images by class; values other than numbers need a task made by python -m node.init. "
-        "Default: the task's own",
+        "folder of images or texts by class; values other than numbers need a task made by python -m "
+        "node.init. Default: the task's own",
         a_path,
         metavar="PATH",
     )

@@ -1,4 +1,4 @@
-"""Recognises columns of free text, of which this node reads nothing, and says what that loses."""
+"""Recognises columns of free text, and says what is lost where they are not read."""
 
 from __future__ import annotations
 

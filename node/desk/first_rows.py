@@ -39,7 +39,7 @@ class FirstRows:
 
 
 def first_rows(path: Path, count: int) -> FirstRows:
-    """Returns the first `count` rows of a table; none of what is no table (npz, a folder of images).
+    """Returns the first `count` rows of a table; none of what is no table (npz, a folder).
 
     Raises ConfigError for a file that cannot be read.
     """

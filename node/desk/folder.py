@@ -27,7 +27,7 @@ _PLAIN_NAME = re.compile(r"[^\W_][\w.() -]{0,99}")
 class DataFile:
     """Something to learn from, or to predict: `kind` is "table", "workbook", "parquet", "npz" or "images".
 
-    `name` is the path below the folder; `bytes` is None for a folder of images.
+    `name` is the path below the folder; `bytes` is None for a folder of images or texts.
     """
 
     name: str

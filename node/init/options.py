@@ -37,7 +37,7 @@ LEAST_SHARING = 3
 """Of fewer peers none can share noise with others: a round needs as many."""
 USUAL_ROUNDS = 20
 YES, NO = "yes", "no"
-_DATA = "your data (CSV, Excel, Parquet, npz, or a folder of images)"
+_DATA = "your data (CSV, Excel, Parquet, npz, or a folder of images or texts)"
 _OUT = "task.toml"
 _UNSAID = Path()
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -61,7 +61,7 @@ class InitOptions:
     """The options, from the command line or from answers on the terminal."""
 
     data: Path = option(
-        "a CSV (.csv, .tsv, .txt, also .gz), .xlsx, .parquet, .npz, or a folder of images",
+        "a CSV (.csv, .tsv, .txt, also .gz), .xlsx, .parquet, .npz, or a folder of images or texts",
         _data,
         absent=_UNSAID,
         metavar="PATH",

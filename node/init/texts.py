@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from node.data.text.sentences import find_encoder, is_installed
+from node.data.text.sentences import USUAL, find_encoder, is_installed
 from node.system.errors import shown
 from node.task.data_schema import HASHED, TableSchema, TextColumn
+from node.task.sections import PACKAGE
 
 AUTO, LEFT_OUT = "auto", "leave-out"
 _WIDTH, _WIDTH_WITH_NOISE = 1024, 256
@@ -42,9 +43,12 @@ def chosen_texts(asked: str, private: bool) -> Texts | None:
     others = _FEW_OTHERS if asked == AUTO else None
     if asked == HASHED or (asked == AUTO and not is_installed()):
         return Texts(HASHED, _WIDTH_WITH_NOISE if private else _WIDTH, most_others=others)
-    place = None if asked == AUTO else asked
-    found = find_encoder(place)
-    return Texts(found.digest, found.width, place, others)
+    found = find_encoder(None if asked == AUTO else asked)
+    if asked in (AUTO, USUAL):
+        return Texts(found.digest, found.width, most_others=others)
+    return Texts(
+        found.digest, found.width, asked if asked.startswith(PACKAGE) else str(found.folder.absolute())
+    )
 
 
 def text_note(schema: TableSchema, private: bool) -> str:

@@ -342,7 +342,7 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
 
 @cases("""
     argv => line
-    => --data is missing; allowed: your data (CSV, Excel, Parquet, npz, or a folder of images)
+    => --data is missing; allowed: your data (CSV, Excel, Parquet, npz, or a folder of images or texts)
     --data= => --data is missing
     --data no.csv => data file 'no.csv' cannot be read: No such file or directory
     --decimal comma --thousands comma => --thousands comma is refused beside --decimal comma; allowed: another
@@ -436,7 +436,7 @@ def test_on_a_terminal_it_asks_for_what_is_missing(monkeypatch):
     options = parse_init(["--out", "no such file"], asking=True)
     assert (str(options.data), options.target, options.peers) == ("a.csv", "outcome", 5)
     assert asked == [
-        "your data (CSV, Excel, Parquet, npz, or a folder of images): ",
+        "your data (CSV, Excel, Parquet, npz, or a folder of images or texts): ",
         "the column to predict (empty: the last one): ",
         "how many peers will learn, you among them (empty: not known): ",
     ]
