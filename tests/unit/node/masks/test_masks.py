@@ -1,0 +1,130 @@
+"""Masks: pairs of files, a network that finds what they show, Dice, and masks of its own as files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from examples.masks import make_site
+from node.learners.learner import LearnerSetting
+from node.masks import MaskLearner, unet, write_masks
+from node.masks.folder import pairs, read_masked
+from node.masks.network import UNet, mask_loss
+from node.system.errors import ConfigError
+from node.task.load import load_task
+from tests.own_data import told
+
+
+def setting(folder: Path | None, **args: object) -> LearnerSetting:
+    changes = ["train.learning_rate=0.02", "train.epochs=1", "train.batch_size=4"]
+    task = load_task("digits", changes)
+    object.__setattr__(task.model, "args", {"size": [32, 32], "width": 4, **args})
+    return LearnerSetting(task, folder, None, 0, lambda: pytest.fail("its rows are no rows of a task"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_site(tmp_path_factory.mktemp("site"), 0, count=30)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Steps are so small that threads only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def learned(folder: Path) -> tuple[MaskLearner, np.ndarray]:
+    torch.manual_seed(0)
+    learner = unet(setting(folder))
+    vector = learner.vector()
+    for one in range(1, 9):
+        vector = learner.train(vector, one)
+    return learner, vector
+
+
+def test_it_finds_discs_and_writes_them(site: Path, tmp_path: Path) -> None:
+    learner, vector = learned(site)
+    first, last = learner.evaluate(learner.vector()), learner.evaluate(vector)
+    assert list(last) == ["dice", "loss"]
+    assert last["dice"] > max(0.75, first["dice"])
+    assert last["loss"] < first["loss"]
+    learner.save(vector, tmp_path)
+    assert write_masks(tmp_path / "unet.safetensors", site / "images", tmp_path / "found") == 30
+    hit = both = 0
+    for file in (site / "masks").iterdir():
+        found, there = (np.asarray(Image.open(one)) > 127 for one in (tmp_path / "found" / file.name, file))
+        hit, both = hit + (found & there).sum(), both + found.sum() + there.sum()
+    assert 2 * hit / both > 0.75
+
+
+def test_the_same_vector_trains_alike_and_a_round_of_its_own(site: Path) -> None:
+    learner = unet(setting(site))
+    vector = learner.vector()
+    once, again, other = (learner.train(vector, number) for number in (1, 1, 2))
+    assert np.array_equal(once, again)
+    assert not np.array_equal(once, other)
+
+
+def test_dice_counts_the_pixels_of_all_images(site: Path) -> None:
+    learner = unet(setting(site))
+    vector = learner.vector() * 0
+    for bias, least, most in ((-1.0, 0.0, 0.0), (1.0, 0.1, 0.6)):
+        vector[-1] = bias  # the last layer's: no pixel, or every pixel
+        assert least <= learner.evaluate(vector)["dice"] <= most
+
+
+def test_the_loss_of_what_is_right_is_none() -> None:
+    masks = torch.zeros(2, 1, 4, 4)
+    masks[0, 0, :2] = 1
+    assert mask_loss((masks - 0.5) * 100, masks).item() == pytest.approx(0, abs=1e-6)
+    assert mask_loss((0.5 - masks) * 100, masks).item() > 50
+
+
+def test_a_network_gives_a_logit_for_each_pixel() -> None:
+    assert UNet(3, 8)(torch.zeros(2, 3, 20, 12)).shape == (2, 1, 20, 12)
+
+
+def test_images_in_large_sizes_are_scaled(tmp_path: Path) -> None:
+    for name, colour in (("images", (255, 0, 0)), ("masks", (255, 255, 255))):
+        (tmp_path / name).mkdir()
+        for number in range(2):
+            Image.new("RGB", (640, 480), colour).save(tmp_path / name / f"{number}.jpg")
+    rows = read_masked(pairs(tmp_path), 3, (24, 32))
+    assert rows.images.shape == (2, 3, 24, 32)
+    assert rows.masks.unique().tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (
+            {"size": [30, 32]},
+            "model.args.size = [30, 32] is refused; allowed: [height, width], multiples of 4",
+        ),
+        ({"size": 32}, "model.args.size = 32 is refused"),
+        ({"channels": 2}, "model.args.channels = 2 is refused; allowed: 1 (grey) or 3"),
+        ({"width": 6}, "model.args.width = 6 is refused; allowed: multiples of 4 up to 128"),
+        ({"depth": 3}, "model.args.depth is refused; allowed: size, channels, width"),
+    ],
+)
+def test_arguments_that_are_refused(site: Path, args: dict[str, object], line: str) -> None:
+    assert told(unet, setting(site, **args)).startswith(line)
+
+
+def test_folders_that_are_refused(tmp_path: Path) -> None:
+    assert told(unet, setting(None)).startswith("masks are learned from --data FOLDER")
+    assert "cannot be read" in told(pairs, tmp_path)
+    make_site(tmp_path, 0, count=2)
+    (tmp_path / "masks" / "1.png").write_bytes(b"no image")
+    assert "masks/1.png' cannot be read: " in told(unet, setting(tmp_path))
+    (tmp_path / "masks" / "1.png").unlink()
+    assert "'1' is not in masks; allowed: an image and a mask of each name" in told(pairs, tmp_path)
+    (tmp_path / "images" / "1.png").unlink()
+    with pytest.raises(ConfigError, match="has 1 images; allowed: 2 to "):
+        pairs(tmp_path)
