@@ -25,7 +25,6 @@ from node.options import NodeOptions
 from node.runtime.engine import Engine
 from node.runtime.record.events import Finished, NodeEvent, RoundEnded, Started
 from node.runtime.record.figures import Record, Summary
-from node.storage.vector_files import Floats
 
 _LOOK_S = 0.2
 
@@ -65,12 +64,13 @@ class Run:
         heard: Callable[[Record], None],
         ended: Callable[[BaseException | None], None],
         prepared: Callable[[NodeOptions], Prepared] = prepare,
+        over: Callable[[Engine], None] = lambda _: None,
     ) -> None:
         """`listener` is an already listening socket, closed at the end; None: the node opens its own.
 
-        `prepared` reads and checks what the node works on.
+        `prepared` reads and checks what the node works on. `over` sees the engine once its run is over.
         """
-        self._prepared = prepared
+        self._prepared, self._over = prepared, over
         self.records: Stream[Record] = Stream()
         self._heard = heard
         self._transcript = _Transcript(self._take)
@@ -82,8 +82,6 @@ class Run:
         self._stop: Callable[[], object] | None = None
         self.stopping = False
         self.module: nn.Module | None = None
-        self.base: Floats | None = None
-        """The last base, once the run is over."""
 
     @property
     def begun(self) -> bool:
@@ -169,7 +167,7 @@ class Run:
                     engine.stopping.at_once()
             await until_over(engine)
             self.module = await asyncio.to_thread(agreed)
-            self.base = engine.agreed[1].copy()
+            self._over(engine)
         finally:
             watch.cancel()
             with self._lock:
