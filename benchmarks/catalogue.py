@@ -46,6 +46,11 @@ _ENTRIES = (
         "benchmarks.audit.benchmark:AUDIT",
     ),
     Entry(
+        "beside",
+        "the same jobs here, under Flower and under NVIDIA FLARE: accuracy, seconds, bytes",
+        "benchmarks.beside.benchmark:BESIDE",
+    ),
+    Entry(
         "calibration",
         "noise of the classic and of the exact calibration at the same stated budget, and their speed",
         "benchmarks.calibration:CALIBRATION",
@@ -147,7 +152,7 @@ _ENTRIES = (
     ),
     Entry(
         "targets",
-        "counts, a rare class's probabilities, and odd cells, learned by three sites, beside all rows",
+        "counts, a rare class's probabilities, odd cells and texts, learned by three sites, beside all rows",
         "benchmarks.targets.benchmark:TARGETS",
     ),
     Entry(

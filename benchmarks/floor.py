@@ -120,11 +120,13 @@ def _time_step(spent: dict[str, float], name: str, call: Callable[[], object]) -
 
 def _unmask(total: Words, seeds: list[bytes], point: FixedPoint) -> None:
     """Take all masks off a total, as protocol.aggregation.masked.unmasking does if no member is missing."""
-    streams, part = [Stream(seed) for seed in seeds], 1 << 17
-    for first in range(0, len(total), part):
+    streams, size = [Stream(seed) for seed in seeds], 1 << 17
+    mean = np.empty(len(total), dtype=point.result)
+    for first in range(0, len(total), size):
+        part = total[first : first + size].copy()
         for stream in streams:
-            stream.subtract_from(total[first : first + part], first)
-    point.decode(total[:-1], len(seeds))
+            stream.subtract_from(part, first)
+        point.decode(part, len(seeds), mean[first : first + size])
 
 
 def _check_signatures(n: int, key: NodeKey) -> None:

@@ -113,7 +113,7 @@ def _learn(kind: str, rows: Table, seed: int) -> Swarm:
         files = _deal(folder, rows, seed)
         asked = ("--target", TARGET, "--peers", str(PEERS), "--privacy", "none", "--model", kind)
         task = propose_task(files[0], folder / "task.toml", *asked)
-        return _swarm(folder, files, ("node", "--task", str(task), "--alone", "no"))
+        return run_peers(folder, files, ("node", "--task", str(task), "--alone", "no"))
 
 
 def _statistics(count: int) -> Swarm:
@@ -123,7 +123,7 @@ def _statistics(count: int) -> Swarm:
         asked = ("--target", TARGET, "--peers", str(PEERS), "--privacy", "none", "--model", "linear")
         task = propose_task(files[0], folder / "task.toml", *asked, "--agree")
         task.write_text(task.read_text("utf-8") + _SECTION, "utf-8")
-        return _swarm(folder, files, ("node.stats", str(task)), "--write")
+        return run_peers(folder, files, ("node.stats", str(task)), "--write")
 
 
 def made_rows(count: int) -> Table:
@@ -153,7 +153,7 @@ def _deal(folder: Path, rows: Table, seed: int) -> list[Path]:
     return [write(folder, f"site{peer}", "csv", rows.at(part)) for peer, part in enumerate(parts)]
 
 
-def _swarm(folder: Path, files: Sequence[Path], command: Sequence[str], writes: str = "") -> Swarm:
+def run_peers(folder: Path, files: Sequence[Path], command: Sequence[str], writes: str = "") -> Swarm:
     """Run a command at each peer. Raises UserError if one fails."""
     with listeners(len(files)) as sockets:
         places = endpoints_of(sockets)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from node.api.peer import Peer
     from node.api.swarm import Results, Swarm
     from node.estimators.swarm_estimators import SwarmClassifier, SwarmRegressor
+    from node.learners.learner import Learner, LearnerSetting
     from node.runtime.record.figures import Record, Summary
     from node.system.errors import ConfigError, UserError
     from node.task.load import load_task
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "ConfigError": "node.system.errors",
+    "Learner": "node.learners.learner",
+    "LearnerSetting": "node.learners.learner",
     "Peer": "node.api.peer",
     "Record": "node.runtime.record.figures",
     "Results": "node.api.swarm",
@@ -36,6 +39,8 @@ _PLACES = {
 }
 __all__ = [
     "ConfigError",
+    "Learner",
+    "LearnerSetting",
     "Peer",
     "Record",
     "Results",

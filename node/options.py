@@ -28,6 +28,7 @@ from node.cli.options import command_line as parser_of
 from node.cli.overrides import Override
 from node.cli.parser import NodeParser
 from node.data.in_memory import InMemory
+from node.learners.learner import Learner
 from node.net.tls import covers, tls_option
 from node.storage.swarm_file import Swarm
 from node.system.addresses import (
@@ -270,7 +271,7 @@ class NodeOptions:
     again: bool = switch(
         "where a job without noise stopped because a member is gone: keep what it has in the --out folder, "
         "say what its totals and those of another job tell together, ask, and begin another without that "
-        "member; it must be given at all that are left. Default: no"
+        "member; it must be given at all that are left, and at who comes back later. Default: no"
     )
     yes: bool = switch("answer the question of --again by yes. Default: ask at the terminal")
     out: Path | None = option(
@@ -333,6 +334,8 @@ class NodeOptions:
     )
     config: str | None = config_option(ENVIRONMENT)
     debug: bool = switch("log dropped messages, and tracebacks of errors. Default: no")
+    learner: Learner | None = None
+    """What learns, if a program gave it; None: what the task names."""
     swarm: Swarm | None = None
     """A swarm by invitation: its members are reached by its relays; None: by `peers`."""
     swarm_folder: Path | None = None

@@ -10,7 +10,8 @@ from mechanisms.accounting.ledger import Event
 from mechanisms.mechanism import Unprotected
 from node.app.again import begin_again, begun_again
 from node.app.jobs import prepare_job
-from node.app.run import About, Prepared
+from node.app.run import Prepared
+from node.app.study import About
 from node.jobs.cohort import Cohort
 from node.jobs.exact_arithmetic import Doubles
 from node.jobs.job import Contributed, Words

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from node.models import with_adapters
+
 
 class Normed(nn.Module):
     """Batch normalisation computes statistics over all rows, so no row has its own gradient."""
@@ -104,3 +106,37 @@ class OneLogit(nn.Module):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         return self.layer(rows)
+
+
+class Adapted(nn.Module):
+    """A small transformer over eight words of eight numbers, with low-rank adapters, and a head."""
+
+    def __init__(self, rank: int = 2, width: int = 8) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(width, 2, 16, dropout=0.0, batch_first=True)
+        self.body = with_adapters(layer, "linear*", rank)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(rows.reshape(-1, 8, 8)).mean(1))
+
+
+class WithPeft(nn.Module):
+    """A transformer over 64 words with adapters of the package peft, of which one factor is trained."""
+
+    def __init__(self) -> None:
+        from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - an extra
+        from transformers import BertConfig, BertModel  # noqa: PLC0415 - an extra
+
+        super().__init__()
+        sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+        no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        body = BertModel(BertConfig(vocab_size=32, **sizes, **no_dropout), add_pooling_layer=False)
+        self.body = get_peft_model(body, LoraConfig(r=2, target_modules=["query", "value"]))
+        for name, value in self.body.named_parameters():
+            value.requires_grad_("lora_B" in name)
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        words = (rows * 16).long()
+        return self.head(self.body(input_ids=words).last_hidden_state.mean(1))

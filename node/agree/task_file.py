@@ -13,7 +13,7 @@ from node.init.task_file import plain
 from node.system.toml_text import toml
 from node.task.data_schema import Schema
 from node.task.rules import key_name
-from node.task.sections import BUILT_IN_SOURCES, Task
+from node.task.sections import BUILT_IN_SOURCES, PACKAGE, Task
 from node.task.shared_noise_keys import is_distributed, readable
 from node.training.model_file import LOCAL_PATHS, OWN_CELLS
 from protocol.wire.messages import Base
@@ -82,6 +82,7 @@ def _values(section: Any, name: str, folder: Path) -> dict[str, Any]:
             where == name
             and isinstance(path, str)
             and path not in BUILT_IN_SOURCES
+            and not path.startswith(PACKAGE)
             and not Path(path).is_absolute()
         ):
             chosen[key] = os.path.relpath(path, folder)

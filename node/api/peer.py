@@ -10,21 +10,28 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from node.api.streams import Reading
 from node.api.thread_runner import Run
 from node.data.in_memory import FrameRows, InMemory, is_frame, rows_of
 from node.data.rows import Rows
+from node.learners.learner import Learner
 from node.net.incoming.listening import endpoint_of
 from node.options import ALONE, FIRST_WAIT, NodeOptions, parse_arguments
 from node.runtime.record.figures import Record, Summary
 from node.system.errors import ConfigError, UserError, shown
 from node.task.load import load_task, read_task
 from node.task.sections import Task
+from node.training.model_file import task_table
 
 TaskLike = str | Path | Mapping[str, object] | Task
 """A built-in name, a FILE.toml, the table of such a file, or a Task."""
+
+
+OWN_MODEL = "the model is the learner's own: see vector, the"
 
 
 class Peer:
@@ -48,6 +55,8 @@ class Peer:
             its columns; a pair (x, y) of arrays, tensors or data frames, with shapes (n, ...) and (n,); or a
             torch data set whose items are such pairs. Labels may be text if the task has a schema. None: the
             task's own data.
+        learner: what learns, in place of a torch model, with rows of its own: an object with the methods of
+            `Learner`. The task then has no `[model]`, and there is no `data`.
         peers: "HOST:PORT" or "KEY@HOST:PORT" of the other nodes; the list may include this node.
         tracker: "http://HOST:PORT", in place of `peers`.
         listen: "HOST:PORT" where others reach this node, or a socket that listens there already and
@@ -77,6 +86,7 @@ class Peer:
         task: TaskLike,
         data: object = None,
         *,
+        learner: Learner | None = None,
         peers: Sequence[str] = (),
         tracker: str | None = None,
         listen: str | socket.socket | None = None,
@@ -109,7 +119,10 @@ class Peer:
         }
         argv = [f"--{name}={value}" for name, value in named.items() if value is not None]
         self._run = Run(
-            _options(task, data, shard, [*argv, *(["--open"] if open else [])]), listener, _ignored, _ignored
+            _options(task, data, shard, learner, [*argv, *(["--open"] if open else [])]),
+            listener,
+            _ignored,
+            _ignored,
         )
 
     def rounds(self) -> Reading[Record]:
@@ -181,14 +194,24 @@ class Peer:
 
         Like `summary`, it is available once the run is over.
         """
-        module = finished(self._run).module
+        vector, module = self.vector, self._run.module
         if module is None:
-            raise UserError("there is no model: the node ended before it had begun")
+            raise UserError(f"{OWN_MODEL} {len(vector)} numbers that are agreed on")
         return module
 
+    @property
+    def vector(self) -> NDArray[np.float32]:
+        """The numbers of the agreed base, float32 (d,), as a learner has them; available like `model`."""
+        vector = finished(self._run).vector
+        if vector is None:
+            raise UserError("there is no model: the node ended before it had begun")
+        return vector
 
-def task_of(task: TaskLike) -> Task:
-    """Returns the Task that `task` describes. Raises ConfigError if there is none.
+
+def task_of(task: TaskLike, learner: Learner | None = None) -> Task:
+    """Returns the Task that `task` describes, of this learner if one is given.
+
+    Raises ConfigError if there is none.
 
     >>> task_of("digits").train.rounds
     20
@@ -196,14 +219,20 @@ def task_of(task: TaskLike) -> Task:
     Traceback (most recent call last):
     node.system.errors.ConfigError: model.class is missing; allowed: 'package.module:Class'
     """
+    path = None if learner is None else f"{type(learner).__module__}:{type(learner).__name__}"
     match task:
         case Task():
-            return task
+            return task if path is None else read_task(_with_learner(task_table(task), path))
         case str() | Path():
-            return load_task(str(task), [])
+            return load_task(str(task), [] if path is None else [f"model.learner={path}"])
         case Mapping():
-            return read_task(task)
+            return read_task(task if path is None else _with_learner(task, path))
     raise ConfigError(f"task = {shown(task)} is refused; allowed: a name, a FILE.toml, a table, a Task")
+
+
+def _with_learner(task: Mapping[str, object], path: str) -> dict[str, object]:
+    model = task.get("model", {})
+    return {**task, "model": {**model, "learner": path} if isinstance(model, Mapping) else model}
 
 
 def data_of(data: object) -> Path | InMemory | None:
@@ -230,14 +259,24 @@ def numbered(
     return [next(found) if isinstance(part, Rows | FrameRows) else part for part in parts]
 
 
-def _options(task: TaskLike, data: object, shard: tuple[int, int] | None, argv: Sequence[str]) -> NodeOptions:
+def _options(
+    task: TaskLike,
+    data: object,
+    shard: tuple[int, int] | None,
+    learner: Learner | None,
+    argv: Sequence[str],
+) -> NodeOptions:
     """Returns the options of `argv`, with the task and data, which a command line cannot name."""
     divided = [] if shard is None else [f"--shard={shard[0]}/{shard[1]}"]
-    read = task_of(task)
+    read = task_of(task, learner)
+    if learner is not None and (data is not None or shard is not None):
+        raise ConfigError(
+            "data and shard have no effect beside a learner, which has its own rows; leave them out"
+        )
     (rows,) = numbered([data_of(data)], read, together=False)
     if isinstance(rows, Path):
         divided.append(f"--data={rows}")
-    options = replace(parse_arguments([*argv, *divided]), task=read)
+    options = replace(parse_arguments([*argv, *divided]), task=read, learner=learner)
     return options if rows is None else replace(options, data=rows)
 
 

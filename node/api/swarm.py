@@ -12,12 +12,15 @@ from statistics import mean
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
-from node.api.peer import TaskLike, close, data_of, finished, numbered, task_of
+from node.api.peer import OWN_MODEL, TaskLike, close, data_of, finished, numbered, task_of
 from node.api.streams import Reading, Stream
 from node.api.thread_runner import Run
 from node.data.in_memory import InMemory
+from node.learners.learner import Learner
 from node.net.incoming.listening import DEFAULT, endpoint_of, listen
 from node.options import ALONE, NodeOptions, parse_arguments
 from node.runtime.record.figures import Record, Summary
@@ -35,7 +38,17 @@ class Results:
 
     summaries: tuple[Summary, ...]
     records: tuple[tuple[Record, ...], ...]
-    model: nn.Module
+    module: nn.Module | None
+    """The agreed torch module; None for learners of another framework."""
+    vector: NDArray[np.float32]
+    """The numbers of the agreed base, float32 (d,), which a learner understands."""
+
+    @property
+    def model(self) -> nn.Module:
+        """The agreed torch module. Raises UserError for learners of another framework."""
+        if self.module is None:
+            raise UserError(f"{OWN_MODEL} {len(self.vector)} numbers that are agreed on")
+        return self.module
 
     @property
     def accuracy(self) -> float | None:
@@ -88,6 +101,7 @@ class Swarm:
         task: TaskLike,
         data: object = None,
         *,
+        learners: Sequence[Learner] | None = None,
         rounds: int | None = None,
         out: str | Path | None = None,
         seed: int = 0,
@@ -101,6 +115,7 @@ class Swarm:
             data: None, a file, a data frame, a pair (x, y) or a torch data set: the task's own data or these,
                 divided among the peers as `--shard` does. A list with one of these per peer: one for each.
                 Labels may be text.
+            learners: one for each peer, as for a Peer; there is no `data` then.
             rounds: how many agreed sums the run has. None: the task's train.rounds.
             out: the folder of the peers' folders `0`, `1`, ... None: a temporary one, removed at the end.
             seed: peer i orders its rows with the seed `seed` + i.
@@ -110,7 +125,7 @@ class Swarm:
         Raises:
             ConfigError: an argument is invalid.
         """
-        read = task_of(task)
+        read = task_of(task, learners[0] if learners else None)
         least = read.aggregation.min_participants
         if not least <= peers <= MAX_MEMBERS:
             raise ConfigError(
@@ -121,8 +136,8 @@ class Swarm:
         last += [] if rounds is None else [f"--rounds={rounds}"]
         return cls(
             [
-                replace(options, shard=part.shard, data=part.data, task=part.task)
-                for number, part in enumerate(_parts(read, data, peers))
+                replace(options, shard=part.shard, data=part.data, task=part.task, learner=part.learner)
+                for number, part in enumerate(_parts(read, data, peers, learners))
                 for options in [parse_arguments([*last, f"--seed={seed + number}"])]
             ],
             None if out is None else Path(out),
@@ -183,10 +198,11 @@ class Swarm:
             raise UserError("the swarm has not begun: run() or rounds() starts it")
         runs = [finished(run) for run in self._runs]
         summaries = tuple(run.summary for run in runs if run.summary is not None)
-        model = runs[0].module
-        if model is None or len(summaries) < len(runs):
+        vector = runs[0].vector
+        if vector is None or len(summaries) < len(runs):
             raise UserError("there are no results: the swarm ended before it had begun")
-        return Results(summaries, tuple(run.records.values() for run in runs), model)
+        records = tuple(run.records.values() for run in runs)
+        return Results(summaries, records, runs[0].module, vector)
 
     # -- start and end -----------------------------------------------------------------------------
 
@@ -237,10 +253,17 @@ class _Part:
     task: Task
     data: Path | InMemory | None
     shard: tuple[int, int] | None
+    learner: Learner | None = None
 
 
-def _parts(task: Task, data: object, peers: int) -> list[_Part]:
-    """Returns one part for each peer: its item of a list, otherwise a shard."""
+def _parts(task: Task, data: object, peers: int, learners: Sequence[Learner] | None) -> list[_Part]:
+    """Returns one part for each peer: its learner, or its item of a list, otherwise a shard."""
+    if learners is not None:
+        if len(learners) != peers or data is not None:
+            raise ConfigError(
+                f"{len(learners)} learners for {peers} peers are refused; allowed: one for each, without data"
+            )
+        return [_Part(task, None, None, learner) for learner in learners]
     if isinstance(data, list):
         if len(data) != peers:
             raise ConfigError(

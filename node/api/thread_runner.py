@@ -25,6 +25,7 @@ from node.options import NodeOptions
 from node.runtime.engine import Engine
 from node.runtime.record.events import Finished, NodeEvent, RoundEnded, Started
 from node.runtime.record.figures import Record, Summary
+from node.storage.vector_files import Floats
 
 _LOOK_S = 0.2
 
@@ -64,13 +65,12 @@ class Run:
         heard: Callable[[Record], None],
         ended: Callable[[BaseException | None], None],
         prepared: Callable[[NodeOptions], Prepared] = prepare,
-        over: Callable[[Engine], None] = lambda _: None,
     ) -> None:
         """`listener` is an already listening socket, closed at the end; None: the node opens its own.
 
-        `prepared` reads and checks what the node works on. `over` sees the engine once its run is over.
+        `prepared` reads and checks what the node works on.
         """
-        self._prepared, self._over = prepared, over
+        self._prepared = prepared
         self.records: Stream[Record] = Stream()
         self._heard = heard
         self._transcript = _Transcript(self._take)
@@ -82,6 +82,9 @@ class Run:
         self._stop: Callable[[], object] | None = None
         self.stopping = False
         self.module: nn.Module | None = None
+        """The torch module with the agreed base, once the run is over; None: there is none."""
+        self.vector: Floats | None = None
+        """The agreed base (d,), once the run is over."""
 
     @property
     def begun(self) -> bool:
@@ -167,7 +170,7 @@ class Run:
                     engine.stopping.at_once()
             await until_over(engine)
             self.module = await asyncio.to_thread(agreed)
-            self._over(engine)
+            self.vector = engine.agreed[1].copy()
         finally:
             watch.cancel()
             with self._lock:

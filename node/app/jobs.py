@@ -14,9 +14,10 @@ from pathlib import Path
 
 from mechanisms.mechanism import Mechanism
 from node.app.again import begun_again
-from node.app.run import About, Prepared, run_as
+from node.app.run import Prepared, run_as
 from node.app.signals import until_done_or_told
 from node.app.start_checks import allowed, nicknames
+from node.app.study import About
 from node.jobs.cohort import Cohort
 from node.jobs.job import Job
 from node.jobs.no_model import NoModel

@@ -9,30 +9,31 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isinf, prod
+from math import isinf
 from pathlib import Path
 from typing import Any
 
-import torch
 from prometheus_client import CollectorRegistry
 from torch import nn
 
 from node.app.again import begin_again, begun_again
 from node.app.changing_members import following, vouches_of
-from node.app.kept_split import kept_split, split_words
 from node.app.signals import until_done_or_told, until_told
 from node.app.start_checks import (
     allowed,
+    check_members,
     check_others,
+    check_rounds,
     existing_key,
     key_file_exists,
     named_members,
     nicknames,
 )
+from node.app.study import About, Study, study, study_of_rows
 from node.cli.asking import affirmed
 from node.cli.logs import Log
 from node.cli.sigint import begun
-from node.data.dataset import Dataset, load_dataset
+from node.data.dataset import Dataset
 from node.data.sides import Split
 from node.jobs.cohort import Cohort
 from node.net.incoming.listening import DEFAULT, endpoint_of, listen, listen_where_possible
@@ -57,7 +58,7 @@ from node.options import NodeOptions
 from node.rejoin.electors import elector_name, endpoints_of
 from node.relay.relaying import CARRIES, SEES, Relaying
 from node.relay.word_file import file_beside, own_word
-from node.runtime.contributions.learning import Learning, design, make_learning
+from node.runtime.contributions.learning import Learning
 from node.runtime.contributions.loss_gate import loss_gate_words
 from node.runtime.engine import Engine
 from node.runtime.known_tracker import KnownTracker
@@ -89,13 +90,9 @@ from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters, former_parameters
-from node.training.alone import LoneTraining
-from node.training.devices import thread_count
+from node.training.alone import Lone
 from node.training.frozen_body import FEATURES
-from node.training.initial_weights import loaded_names
-from node.training.local_tensors import own_words
-from node.training.model_file import Card, task_table
-from node.training.trainer import Learner
+from node.training.trainer import VectorModel
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.participant import SessionTimeouts
 from protocol.crypto.node_key import NodeKey
@@ -115,24 +112,10 @@ from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.signing import parameters_hash
 
-Agreed = Callable[[], nn.Module]
-"""Returns a copy of the model with the agreed base in it."""
+Agreed = Callable[[], nn.Module | None]
+"""Returns a copy of the torch module with the agreed base in it; None if there is none."""
 Live = Callable[[Engine, Agreed], Awaitable[None]]
 """Runs an engine to its end (`node.app.signals`)."""
-_PUBLIC = "its names, scales and categories are public to all peers; no noise covers them"
-"""Of a schema: it may come from somebody's data."""
-
-
-@dataclass(frozen=True)
-class About:
-    """What a node learns from, and what, in words for the owner."""
-
-    data: str
-    """A one-line description of the data."""
-    what: str
-    """The meaning of the vector's words, such as `65 parameters`."""
-    notes: Mapping[str, str]
-    """Further start-up lines."""
 
 
 @dataclass(frozen=True)
@@ -143,14 +126,19 @@ class Prepared:
     about: About
     folder: Callable[[Path], Folder]
     plan: Plan
-    learning: Learning[Learner]
+    learning: Learning[VectorModel]
     allow: frozenset[bytes] | None
     system: System = SYSTEM
     """The computer on which the node runs."""
-    lone: LoneTraining | None = None
+    lone: Lone | None = None
     """Trains a model of this node's rows alone, to compare; None: nobody does."""
     there: Callable[[], Mapping[Key, Presence]] = dict
     """Whether the members are there that relays lead to."""
+
+    @property
+    def sums_are_exact(self) -> bool:
+        """Whether each sum is opened as it is, without noise, for a job."""
+        return self.learning.job is not None and self.learning.mechanism.guarantee is None
 
 
 @dataclass(frozen=True)
@@ -215,6 +203,8 @@ def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer
     key_file = options.key or out / KEY
     listening = listener or _listen(options, key)
     try:
+        if prepared.sums_are_exact:
+            check_members(options, _reached_at(options, key, listening))
         lock = Lock(out)
         try:
             finish_setting_aside(out, system.disk)
@@ -244,9 +234,8 @@ def prepare(options: NodeOptions, system: System = SYSTEM) -> Prepared:
             "stats computes its [statistics]"
         )
     check_others(options)
-    split = kept_split(options)
-    dataset = load_dataset(options.task, options.data, options.shard, split)
-    return prepared_on(options, dataset, system, split)
+    check_rounds(options)
+    return prepared_for(options, study(options, system), system)
 
 
 def prepared_on(
@@ -256,50 +245,35 @@ def prepared_on(
 
     `split`: how the rows of `dataset` were split.
     """
-    task = options.task
-    endpoints = [peer.endpoint for peer in options.peers]
-    torch.set_num_threads(thread_count(task.train.threads, options.listen, endpoints, options.tracker))
-    designed = design(task, dataset)
-    named, mechanism = designed.named, designed.mechanism
-    learning = make_learning(task, designed.model, dataset, options.seed, mechanism, system)
-    trainer, steps = learning.trainer, task.step_plan
-    exact = isinstance(learning.job, Cohort)
+    return prepared_for(options, study_of_rows(options, dataset, system, split), system)
+
+
+def prepared_for(options: NodeOptions, studied: Study, system: System = SYSTEM) -> Prepared:
+    """Prepares a node that learns as `studied` says. Raises ConfigError."""
+    task, learning = options.task, studied.learning
+    steps, exact = task.step_plan, isinstance(learning.job, Cohort)
     rounds = options.rounds or task.train.rounds
     sums = rounds if steps is None else last_step(steps, options.rounds)
     report_every = None if steps is None else steps.report_every
     if learning.sums is not None:
         sums, report_every = learning.sums, learning.round_sums
-        rounds = sums // report_every
-    row = tuple(dataset.train_x.shape[1:])
-    card = Card(task_table(task), dataset.classes, row, trainer.own_names)
+        rounds = -(-sums // report_every)  # the last one may have fewer
     return Prepared(
         options=options,
-        about=About(
-            data=dataset.description,
-            what=task.model.cls if exact else f"{sum(prod(shape) for _, shape in named)} parameters",
-            notes={
-                **({"noise": options.privacy_note} if options.privacy_note else {}),
-                **learning.words,
-                **split_words(split, mechanism),
-                **({} if task.data.schema is None else {"schema": _PUBLIC}),
-                **own_words(trainer.own_names, trainer.device),
-                **({"gradients": trainer.slow} if trainer.slow else {}),
-                **({"features": f"of {task.model.body}, computed once"} if task.model.body else {}),
-            },
-        ),
-        folder=partial(Folder, card=card, disk=system.disk),
+        about=studied.about,
+        folder=partial(Folder, card=studied.card, disk=system.disk, save=studied.save),
         plan=Plan(
             task=task,
             parameters=canonical_parameters(
                 task,
-                named,
+                studied.named,
                 learning.bound,
-                trainer.digests(loaded_names(task.model)),
+                studied.digests,
                 learning.computed,
                 options.roster,
                 begun_again(options) if exact else 0,
             ),
-            accuracy_of=dataset.accuracy_name,
+            accuracy_of=studied.measured_on,
             rounds=rounds,
             sums=sums,
             tries=sums,
@@ -313,9 +287,7 @@ def prepared_on(
         learning=learning,
         allow=allowed(options),
         system=system,
-        lone=LoneTraining(options.task, dataset, options.seed, rounds, options.alone_s, system=system)
-        if options.alone_s and not exact
-        else None,
+        lone=studied.lone,
     )
 
 
@@ -446,7 +418,8 @@ def _opened_in(
     sums = withstands(section, _expected(options, endpoint), options.task.privacy.honest)
     check_length(section, sums.members, learning.offered)
     state = _open_state(prepared, key, out, key_file)
-    learning.trainer.keep_features(out / FEATURES)
+    if learning.torch is not None:
+        learning.torch.keep_features(out / FEATURES)
     try:
         given, warning = options.spent_before, None
         if given is not None:  # books what the key has spent, on the word of its owner
@@ -524,7 +497,7 @@ def _introduction(
         **_relay_words(options, out),
         "sums": at_least + sums.text,
         **introduction(prepared.learning.mechanism, state.ledger),
-        "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
+        "lies": "any peer that sends wrong numbers can spoil the model: a sum shows none of them alone",
         **_wait_words(options),
         **({"spent before": unknown} if state.recovered else {}),  # it is an older copy or a new folder
         **_gone_words(state),
@@ -626,8 +599,9 @@ async def _live(
         node_state.last = state.base.generation
     node = Node(settings, node_state, state.past, prepared.system.entropy(32))
     folder = prepared.folder(out)
-    if learning.trainer.own_names:
-        learning.trainer.resume(folder.private())
+    torch = learning.torch
+    if torch is not None and torch.own_names:
+        torch.resume(folder.private())
     peer = Engine(
         plan=prepared.plan,
         node=node,
@@ -641,7 +615,7 @@ async def _live(
         sums=sums,
         system=prepared.system,
         own=OwnBook(secret=options.task.privacy.mechanism != "none", unread=_unread(options)),
-        lone=prepared.lone and replace(prepared.lone, features=out / FEATURES),
+        lone=prepared.lone and prepared.lone.keeping_features(out / FEATURES),
     )
     relay = _relay(prepared, key, peer.transport.counts, out)
     carried = None if relay is None else relay.view
@@ -652,7 +626,8 @@ async def _live(
         rounds,
         prepared.there,
         carried,
-        curves=lambda: learning.trainer.curves(state.base_vector, options.task),
+        curves=lambda: None if torch is None else torch.curves(state.base_vector, options.task),
+        made=lambda: learning.trainer.made(state.base_vector),
     )
     page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
@@ -664,7 +639,7 @@ async def _live(
     try:
         try:
             async with kept.while_running(), following(options, relayed, peer, prepared.plan.nicknames):
-                await live(peer, lambda: learning.trainer.module(state.base_vector))
+                await live(peer, lambda: None if torch is None else torch.module(state.base_vector))
         finally:
             page.tell_end()
             await peer.transport.leave()

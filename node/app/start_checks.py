@@ -15,8 +15,11 @@ from node.storage.folder_lock import KEY, LOCK, Lock, check_folder
 from node.storage.key_file import read_key
 from node.storage.nicknames import Nicknames, read_nicknames
 from node.system.errors import ConfigError
+from node.task.table_models import is_exact
 from protocol.crypto.node_key import NodeKey
 from protocol.wire.endpoints import key_of
+
+_OF_LIST = ("the list of this swarm", "murmuration invite FOLDER NAME invites one more")
 
 
 def check_start(options: NodeOptions) -> None:
@@ -37,6 +40,27 @@ def check_others(options: NodeOptions) -> None:
             f"{plan.honest} needs at least {plan.honest + 1}; name more peers, or lower privacy.honest"
         )
     check_names("--tracker", [options.tracker] if options.tracker else [])
+
+
+def check_members(options: NodeOptions, endpoint: str | None = None) -> None:
+    """Raises ConfigError for too few members for any sum. `endpoint`: as in `named_members`."""
+    least, members = options.task.aggregation.min_participants, len(named_members(options, endpoint))
+    if options.tracker is not None or members >= least:
+        return
+    where, then = ("--peers", "name the others, too") if options.swarm is None else _OF_LIST
+    raise ConfigError(
+        f"{where} names {members} members, this node among them; allowed: {least} or more, as of two each "
+        f"could subtract its own numbers from a sum; {then}"
+    )
+
+
+def check_rounds(options: NodeOptions) -> None:
+    """Raises ConfigError for --rounds where exact sums make the model."""
+    if options.rounds is not None and is_exact(options.task):
+        raise ConfigError(
+            f"--rounds {options.rounds} is refused with model.class = {options.task.model.cls!r} without "
+            "privacy, whose sums end when they add nothing; allowed: no --rounds; leave it out"
+        )
 
 
 def named_members(options: NodeOptions, endpoint: str | None = None) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 import { Chart } from "./charts.js";
 import { byId, rows, say } from "./elements.js";
-import { bytes, count, decimals, figure, fixed, NONE, ofDate, seconds, shown } from "./words.js";
+import { bytes, count, counted, decimals, figure, fixed, NONE, ofDate, seconds, shown } from "./words.js";
 
 const SHORT = 3;
 const COLOURS = 8;
@@ -97,13 +97,13 @@ const told = (runs, names, value, format) =>
   `${runs.map((run, position) => `${names[position]}: ${value(run) == null ? "no round yet" : format(value(run))}`).join("; ")}. The same figures stand in the table of runs.`;
 
 const state = (run) => {
-  if (run.ended) return run.round >= run.rounds ? "over" : "stopped";
+  if (run.ended) return run.over ? "over" : run.sums == null ? "stopped" : "UNFINISHED";
   return run.silent_since == null ? "runs" : `silent since ${ofDate(run.silent_since)}`;
 };
 
 const cells = (run, name, position) => [
   { text: name, className: "text run", link: run.path, swatch: colour(position) },
-  { text: `${count(run.round)} of ${count(run.rounds)}, ${state(run)}`, className: "text" },
+  { text: `${run.sums == null ? `${count(run.round)} of ${count(run.rounds)}` : counted(run.sums, "sum")}, ${state(run)}`, className: "text" },
   count(run.aggregated),
   count(run.fallbacks),
   run.value == null ? "none yet" : `${shown(run.metric).format(run.value)}${run.metric === "accuracy" ? "" : ` ${shown(run.metric).name}`}`,

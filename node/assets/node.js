@@ -71,7 +71,7 @@ export class NodePage {
   tick(view, now) {
     const over = isOver(view);
     const step = bySteps(view) && !view.exact ? `, step ${count(Math.min(view.generation + 1, view.steps))} of ${count(view.steps)}` : "";
-    say(byId("now-title"), over ? overText(view) : `${view.exact ? `Sum ${count(Math.min(view.generation + 1, view.steps))} of at most ${count(view.steps)}` : `Round ${count(view.round + 1)} of ${count(view.rounds)}`}${step}${view.purpose ? `: ${view.purpose}` : ""}`);
+    say(byId("now-title"), over ? overText(view) : `${view.exact ? `Sum ${count(Math.min(view.generation + 1, view.steps))}` : `Round ${count(view.round + 1)} of ${count(view.rounds)}`}${step}${view.purpose ? `: ${view.purpose}` : ""}`);
     const left = view.until == null || view.phase === "idle" || view.ended || view.silent_since != null ? "" : `at most ${count(Math.max(0, Math.ceil(view.until - now)))} s more`;
     say(byId("now-left"), left);
     byId("now-progress").max = view.over ? 1 : view.rounds;
@@ -136,7 +136,7 @@ export class NodePage {
       ...(own?.alone ? [aloneTile(own, this.metric)] : []),
       ...(told ? [{ term: "All peers", ...ofAllText(told) }] : []),
       { term: "Loss", text: last ? short(last.loss) : NOT_YET, more: measured },
-      view.exact ? { term: "Sums done", text: count(view.generation), more: `of at most ${count(view.steps)}; ${rest}` } : { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
+      view.exact ? { term: "Sums done", text: count(view.generation), more: [view.made, rest].filter(Boolean).join("; ") } : { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
       { term: "Peers", ...company(view) },
       { term: "Sent", text: bytes(total(view.sent)), more: `${bytes(total(view.received))} received` },
       { term: "Epsilon spent", text: spent ? bound(spent.epsilon_spent) : "none", more: spent ? `of ${figure(spent.epsilon_budget)}${spent.honest ? `; ${figure(spent.epsilon_alone, 3)} if all others collude` : ""}` : "no differential privacy" },
@@ -212,7 +212,7 @@ const MISSING = {
 
 const isOver = (view) => view.ended || view.over || view.round >= view.rounds;
 const one = (view) => (view.exact ? "sum" : "round");
-const overText = (view) => (view.exact ? `${counted(view.generation, "sum")} ${view.generation === 1 ? "is" : "are"} done${view.over ? "" : `, of at most ${count(view.steps)}`}` : `${count(view.round)} of ${counted(view.rounds, "round")} are over`);
+const overText = (view) => (view.exact ? `${view.over ? "" : "Unfinished: "}${counted(view.generation, "sum")} ${view.generation === 1 ? "is" : "are"} done` : `${count(view.round)} of ${counted(view.rounds, "round")} are over`);
 
 // For whom the node waits, what follows, and since when that is so.
 const waiting = (view) => (view.waiting ? `${capital(view.waiting)}${view.waiting_since == null ? "" : ` (since ${ofDate(view.waiting_since)})`}` : "");

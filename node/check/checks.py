@@ -14,7 +14,7 @@ from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.mechanism import Mechanism
 from mechanisms.updates.distributed import DistributedDP
 from node.app.kept_split import SPLIT, kept_split, split_words
-from node.app.start_checks import STEPS, key_path
+from node.app.start_checks import STEPS, check_members, check_rounds, key_path
 from node.check.finding import Finding, Level
 from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all
@@ -29,11 +29,12 @@ from node.data.rows import Rows
 from node.data.sources import read_source
 from node.data.unread import unread_columns
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
-from node.net.incoming.listening import listen
+from node.init.texts import text_note
+from node.net.incoming.listening import DEFAULT, listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
 from node.runtime.clocks import skew_words
-from node.runtime.contributions.learning import design, make_learning
+from node.runtime.contributions.learning import Learning, design, make_learning
 from node.runtime.contributions.metric_notes import cell_words, cost_of_counts
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy.budget import (
@@ -52,7 +53,7 @@ from node.task.data_schema import TableSchema
 from node.task.parameters import canonical_parameters
 from node.task.sections import BUILT_IN_SOURCES, Task
 from node.task.table_models import SAME_MEMBERS, is_exact, opened
-from node.training.trainer import Shapes
+from node.training.trainer import Shapes, Trainer
 from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_PARAMETERS_CHARS
@@ -64,6 +65,8 @@ _CHUNK_BYTES = 16 << 24
 _PIECES_BYTES = 4 << 20
 """Bytes of pieces in transit from one other member."""
 _TORCH_BYTES = 400 << 20
+_WORD_BYTES, _CELL_BYTES = 128, 40
+"""The most that an exact job takes for each word of a sum, whose matrix has floats, and each cell of rows."""
 _CLOCK_S = 60
 _DROWNED = 0.02
 """The share of all test rows that the noise of a count may have before a figure says little."""
@@ -94,6 +97,7 @@ def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
     yield Finding("ok", "task", f"{options.task.task.name}, {long if learns else 'statistics alone'}")
     if exact:
         yield Finding("warning", "opened", f"{opened(options.task)}. Members are {SAME_MEMBERS}")
+        yield from _refused_rounds(options)
     if options.privacy_note:
         yield Finding("warning", "noise", options.privacy_note)
     if learns:
@@ -121,6 +125,13 @@ def _lessons(options: NodeOptions) -> Iterator[Finding]:
         yield from _learning(options, dataset)
 
 
+def _refused_rounds(options: NodeOptions) -> Iterator[Finding]:
+    try:
+        check_rounds(options)
+    except UserError as error:
+        yield Finding("problem", "rounds", str(error))
+
+
 def _rounds(options: NodeOptions) -> int:
     return options.rounds or options.task.train.rounds
 
@@ -142,6 +153,9 @@ def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     if isinstance(schema, TableSchema) and (unread := unread_columns(path, schema, options.task.data.person)):
         told += lost_texts(read_frame(path, unread, dialect=schema.written), ())
     findings = [Finding(level, "data", dataset.description + hint, told), *_persons(source, dataset)]
+    private = options.task.privacy.mechanism != "none"
+    if isinstance(schema, TableSchema) and (said := text_note(schema, private)):
+        findings.append(Finding("warning", "text", said))
     if source.persons is None and (said := equal_rows(source.draws, options.task.privacy.noises_rows)):
         findings.append(Finding("warning", "rows", said))  # rows that may be one person's
     return dataset, findings
@@ -207,38 +221,35 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
     yield _model(task, named, mechanism)
     for kept in split_words(kept_split(options), mechanism).values():
         yield Finding("warning", SPLIT, kept)
-    ready = True
-    for finding in _training(options, dataset, model, mechanism):
-        ready = ready and finding.level != "problem"
-        yield finding
+    learning, findings = _training(options, dataset, model, mechanism)
+    yield from findings
     yield _budget(options, mechanism)
     if isinstance(mechanism, DistributedDP):
         yield from (Finding("ok", *line) for line in cell_words(mechanism).items())
         yield _steps(options, mechanism)
     yield from _counts(options, mechanism, len(dataset.test_y))
     yield from _noise(task, named, mechanism)
-    memory = _memory(options, named, dataset, mechanism)
+    memory = _memory(options, named, dataset, mechanism, learning)
     yield memory
-    if ready and memory.level != "problem":
+    if learning is not None and memory.level != "problem":
         yield _trial(options, dataset, mechanism)
 
 
 def _training(
     options: NodeOptions, dataset: Dataset, model: nn.Module, mechanism: Mechanism
-) -> Iterator[Finding]:
-    """Prepares training as a node does; says how the gradients of single rows are computed."""
+) -> tuple[Learning[Trainer] | None, list[Finding]]:
+    """Prepares training as a node does, None if that fails; says how it computes gradients of single rows."""
     try:
         learning = make_learning(options.task, model, dataset, options.seed, mechanism)
         check_length(options.task.aggregation, _members(options), learning.offered)
     except UserError as error:
-        yield Finding("problem", "training", str(error))
-        return
+        return None, [Finding("problem", "training", str(error))]
     if mechanism.gradient is None and not isinstance(mechanism, DistributedDP):
-        return
+        return learning, []
+    how = "of single rows by book-keeping, whatever other rows are in a batch"
     if learning.trainer.slow:
-        yield Finding("warning", "gradients", f"slow: {learning.trainer.slow}")
-    else:
-        yield Finding("ok", "gradients", "of single rows by book-keeping, whatever other rows are in a batch")
+        return learning, [Finding("warning", "gradients", f"slow: {learning.trainer.slow}")]
+    return learning, [Finding("ok", "gradients", how)]
 
 
 def _trial(options: NodeOptions, dataset: Dataset, mechanism: Mechanism) -> Finding:
@@ -356,15 +367,25 @@ def _noise(task: Task, named: Shapes, mechanism: Mechanism) -> Iterator[Finding]
         yield Finding("ok", "noise", f"a step's noise is {noise:.2g} times what one {task.unit} can move it")
 
 
-def _memory(options: NodeOptions, named: Shapes, dataset: Dataset, mechanism: Mechanism) -> Finding:
+def _memory(
+    options: NodeOptions,
+    named: Shapes,
+    dataset: Dataset,
+    mechanism: Mechanism,
+    learning: Learning[Trainer] | None,
+) -> Finding:
     section, members = options.task.aggregation, _members(options)
     size = sum(prod(shape) for _, shape in named)
+    told, single = f"{size} parameters", 0 if mechanism.gradient is None else max(_CHUNK_BYTES, 16 * size)
+    if learning is not None and is_exact(options.task):
+        told = f"sums of up to {learning.offered} words"
+        single = _WORD_BYTES * learning.offered + _CELL_BYTES * dataset.train_x.numel()
+        size = max(learning.offered, len(learning.trainer.vector()))
     tensors = (dataset.train_x, dataset.train_y, dataset.test_x, dataset.test_y)
     rows = sum(part.numel() * part.element_size() for part in tensors)
-    single = 0 if mechanism.gradient is None else max(_CHUNK_BYTES, 16 * size)
     waiting = members * (_PIECES_BYTES + (4 * size if section.shares == "float" else 0))
     needed, free = 2 * rows + 4 * _VECTORS * size + single + waiting + _TORCH_BYTES, free_bytes()
-    text = f"about {_gib(needed)} ({_gib(rows)} of rows, {size} parameters, {members} peers)"
+    text = f"about {_gib(needed)} ({_gib(rows)} of rows, {told}, {members} peers)"
     if free is None:
         return Finding("ok", "memory", f"{text}; how much is free is not known here")
     if needed > free:
@@ -439,11 +460,11 @@ def _allow(options: NodeOptions, path: Path) -> Finding:
 
 def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
     """Checks the number of peers and the answer of each; a tracker counts as a peer that only answers."""
-    least = options.task.aggregation.min_participants
     others = sorted({peer.endpoint for peer in options.peers} - {here})
-    if options.peers and len(others) + 1 < least:
-        text = f"{counted(len(others), 'other')} in --peers; a round needs {least} peers, this one among them"
-        yield Finding("problem", "peers", f"{text}: name the others")
+    try:
+        check_members(options, here or DEFAULT)
+    except UserError as error:
+        yield Finding("problem", "peers", str(error))
     try:
         pins = _pins(options)
     except UserError as error:

@@ -3,6 +3,7 @@
 - number, date: (value - mean) / std, clipped to +-10; 0, the mean, for a missing value
 - boolean: 1 for yes, -1 for no, 0 for a missing value
 - category: 1 in the feature of its value, or in the last one for a value not in the list; else all 0
+- text, embedding: a vector (node.data.text.vectors); all 0 for a missing value
 - with `missing`, a further feature is 1 for a missing value
 """
 
@@ -24,17 +25,22 @@ from node.data.swaps import Seen, swapped
 from node.data.text.cells import a_number, is_word, number, number_reader, without_sign
 from node.data.text.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
 from node.data.text.shapes import shapes_of
+from node.data.text.vectors import Encoded, list_vectors, text_vectors
 from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import (
     FARTHEST,
+    HASHED,
     ArraySchema,
     BooleanColumn,
     CategoryColumn,
     ClassTarget,
     Column,
+    EmbeddingColumn,
     NumberColumn,
     NumberTarget,
     TableSchema,
+    TextColumn,
+    VectorColumn,
 )
 from node.task.dialect import Dialect
 
@@ -167,8 +173,9 @@ def _wanted_number(bad: Bad | None, dialect: Dialect, unit: str | None = None) -
 
 
 def _cells(frame: Frame, name: str, what: str) -> pa.ChunkedArray:
-    if name in frame.unusable:
-        fail(frame.path, f", column {shown(name)}: {frame.unusable[name]} is no kind of value for {what}")
+    kind = frame.type_of(name)
+    if kind is not None:
+        fail(frame.path, f", column {shown(name)}: {kind} is no kind of value for {what}")
     return frame.columns[name]
 
 
@@ -224,6 +231,34 @@ def _fill(part: NDArray[np.float32], column: Column, schema: TableSchema, frame:
             found = category_words(column, schema, frame)
             held = dict(zip(found.words, found.counts().tolist(), strict=True))
             return _fill_categories(part, column, found), held
+        case TextColumn():
+            texts = words_of(_cells(frame, column.name, "a text"), schema.written)
+            encoded = text_vectors(column, texts, schema.encoder_at)
+            how = "by its words" if column.encoder == HASHED else "by the sentence encoder"
+            return _fill_vectors(part, column, encoded, how), None
+        case EmbeddingColumn():
+            return _fill_vectors(part, column, _embeddings(column, frame), "its direction"), None
+
+
+def _embeddings(column: EmbeddingColumn, frame: Frame) -> Encoded:
+    wanted = f"{column.width} numbers in each cell, or none"
+    if column.name not in frame.vectors:
+        kind = frame.unusable.get(column.name, "single values")
+        fail(frame.path, f", column {shown(column.name)}: {kind}; allowed: a list of {wanted}")
+    found = list_vectors(frame.vectors[column.name], column.width)
+    if not isinstance(found, Encoded):
+        fail(frame.path, f", row {found + 1}, column {shown(column.name)}: no list of {wanted}, all finite")
+    return found
+
+
+def _fill_vectors(part: NDArray[np.float32], column: VectorColumn, found: Encoded, how: str) -> Entry:
+    part[:] = found.vectors
+    missing = int(found.missing.sum())
+    absent = f"{missing} missing, all features 0" if missing else ""
+    if missing == len(found.missing):
+        absent = "NO VALUE in any row"
+    told = "; ".join(filter(None, (absent, f"{how}, as {column.width} features", found.remark)))
+    return Entry(column.name, column.kind, told)
 
 
 def _unread(column: NumberColumn, schema: TableSchema, frame: Frame) -> int:

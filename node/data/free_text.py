@@ -34,6 +34,7 @@ def lost_texts(frame: Frame, read: Sequence[str]) -> tuple[str, ...]:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     told = (
         f"free text is left out: {', '.join(map(shown, names[:_MOST_NAMED]))}{more}; what it says is lost: "
-        "write what matters into columns of their own, alike at all peers (yes or no, a number, a category)"
+        "write what matters into columns of their own, alike at all peers (yes or no, a number, a category), "
+        "or make the task with node.init --text hashed, for a linear model or a network"
     )
     return (told,)

@@ -88,7 +88,7 @@ def read_rows_to_predict(path: Path, schema: Schema) -> tuple[NDArray[np.float32
 def _table_to_predict(path: Path, schema: TableSchema) -> tuple[NDArray[np.float32], Labels | None]:
     _expect_table(path)
     frame = read_frame(path, None, TO_PREDICT, schema.written)
-    check_columns(path, list(frame.columns), [column.name for column in schema.columns])
+    check_columns(path, [*frame.columns, *frame.vectors], [column.name for column in schema.columns])
     x, _ = features(schema, frame)
     if schema.target.name not in frame.columns:
         return x, None
@@ -101,7 +101,7 @@ def _table_to_predict(path: Path, schema: TableSchema) -> tuple[NDArray[np.float
 
 
 def _expect_table(path: Path) -> None:
-    _expect(path, "table", kind_of(path) in TABLES, ".csv, .tsv, .txt, .xlsx or .parquet")
+    _expect(path, "table", kind_of(path) in TABLES, ".csv, .tsv, .txt, .xlsx, .parquet or a folder of texts")
 
 
 def _expect(path: Path, kind: str, fits: bool, allowed: str) -> None:

@@ -10,6 +10,8 @@ digits, its message what the file says of the row, before anything is converted:
     workbook              the same: the text as node.data.files.excel reads each cell
     Parquet               the same: numbers of any type as the text of their value in float64, NaN as no
                           cell, times without zeros at the end of their fraction
+                          cell, times without zeros at the end of their fraction; a list of numbers as these
+                          in float32, big-endian
     npz, rows in memory   x in float32, big-endian, number by number; y as text (a number as in Parquet)
     images                the bytes of the image's file
 
@@ -24,7 +26,8 @@ rows matters, nor any other row: a file that grows keeps its rows where they wer
 side. The seed is public: whoever supplies a row can choose its side. That harms the figure, not the privacy.
 
 The type that a column has in Parquet follows from all its cells (integers beside a missing value become
-floats), so the text does not depend on it. Only columns of single values count there.
+floats), so the text does not depend on it. Only columns of single values, and of lists of numbers, count
+there.
 """
 
 from __future__ import annotations
@@ -77,10 +80,13 @@ class RowDraws:
         self.person = person
         self.blank_is_own = blank_is_own
 
-    def of_columns(self, columns: Sequence[tuple[Sequence[str], NDArray[np.int64]]], encoding: str) -> Draws:
+    def of_columns(
+        self, columns: Sequence[tuple[Sequence[str | bytes], NDArray[np.int64]]], encoding: str
+    ) -> Draws:
         """Draws the rows of a table.
 
-        A column is its distinct words, and for each row (n,) the number of its word, -1 for no cell.
+        A column is its distinct words, or contents, and for each row (n,) the number of its own, -1 for no
+        cell.
         """
         cells = [_cells(words, codes, encoding) for words, codes in columns]
         return self._of(map(b"".join, zip(*cells, strict=True)))
@@ -114,9 +120,12 @@ class RowDraws:
         return int.from_bytes(code.digest()[:8], "big")
 
 
-def _cells(words: Sequence[str], codes: NDArray[np.int64], encoding: str) -> list[bytes]:
+def _cells(words: Sequence[str | bytes], codes: NDArray[np.int64], encoding: str) -> list[bytes]:
     """Returns the cell of each row; characters that the encoding lacks, which no file holds, are escaped."""
-    known = [*(cell(word.encode(encoding, "backslashreplace")) for word in words), _NO_CELL]  # -1 is the last
+    contents = (
+        word if isinstance(word, bytes) else word.encode(encoding, "backslashreplace") for word in words
+    )
+    known = [*map(cell, contents), _NO_CELL]  # -1 is the last
     return [known[code] for code in codes.tolist()]
 
 

@@ -43,8 +43,6 @@ def first_rows(path: Path, count: int) -> FirstRows:
 
     Raises ConfigError for a file that cannot be read.
     """
-    if path.is_dir():
-        return FirstRows((), ())
     dialect = NOTHING_ASKED.first
     try:
         match kind_of(path):
@@ -57,7 +55,7 @@ def first_rows(path: Path, count: int) -> FirstRows:
                     )
             case "table":
                 return _of_text(path, count, dialect)
-            case "npz":
+            case "npz" | "texts":
                 return FirstRows((), ())
     except _UNREADABLE as error:
         fail(path, f" cannot be read: {reason(error)}")

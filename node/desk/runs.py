@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from aiohttp import web
 
 from node.desk.folder import Folder
+from node.desk.statistics import statistics_view
 from node.desk.swarm_views import membership_view, standing_of
 from node.desk.views import standing_line, swarm_view, unreadable_view
 from node.observe.access import Access
@@ -52,7 +53,8 @@ class Runs:
         is_swarm = has_run(path) or standing_of(path)  # else there is no more than a key
         line = self._line(name) if is_swarm else None
         view = self._runs[name].read() if line is not None and line["state"] == "runs" else None
-        return {"folder": name, "line": line, **membership_view(path, view, time.time())}
+        members = membership_view(path, view, time.time())
+        return {"folder": name, "line": line, "statistics": statistics_view(path, name), **members}
 
     def _line(self, name: str) -> dict[str, object]:
         path = self._folder.path / name

@@ -8,6 +8,7 @@
 /v1/rows       the first rows of a file
 /v1/task       a task, line by line
 /v1/swarm      a swarm: its seats or members, its rounds, and the command that goes on for it
+/v1/statistics the report of a swarm's statistics, a file to save
 /v1/words      the words of codes
 /v1/STEP       POST begins a step (node.desk.steps) or a command that goes on (node.desk.invitations), answers
                what one asks, ends one, or replaces a line of a task
@@ -33,6 +34,7 @@ from node.desk.folder import Folder
 from node.desk.form import MOST_BYTES, Form, Garbage, read_form
 from node.desk.invitations import LINES, kept_habits
 from node.desk.runs import Runs
+from node.desk.statistics import REPORT
 from node.desk.steps import STEPS
 from node.desk.swarm_views import folder_of_room
 from node.desk.talks import ENDING_S, Talk, Talks, talk_of
@@ -41,6 +43,7 @@ from node.desk.views import files_view, task_text, task_view
 from node.desk.work import Busy, Values, Worker
 from node.net.incoming.listening import BACKLOG, endpoint_of, listen
 from node.observe.access import Access, new_token
+from node.observe.download import send_file
 from node.observe.page import HEADERS, KINDS, PARTS, asset, framed
 from node.observe.views import as_json
 from node.storage.whole_files import ANYBODYS, replace_file
@@ -86,6 +89,7 @@ class Desk:
             web.get("/v1/rows", self._get(self._rows)),
             web.get("/v1/task", self._get(self._task)),
             web.get("/v1/swarm", self._get(self._swarm)),
+            web.get("/v1/statistics", self._statistics),
             web.get("/v1/words", self._get(self._words)),
             web.post("/v1/replace", self._post(self._replace)),
             web.post("/v1/answer", self._post(self._answer)),
@@ -191,6 +195,18 @@ class Desk:
             talk = talk_of(talks, run)
         shown = await asyncio.to_thread(self._runs.swarm, run) if run else {"folder": "", "line": None}
         return {**shown, "talk": None if talk is None else asdict(talk)}
+
+    async def _statistics(self, request: web.Request) -> web.StreamResponse:
+        self._access.check(request)
+        try:
+            run = await asyncio.to_thread(self._folder.inside, request.query.get("run", ""), "run")
+        except ConfigError as error:
+            return _json(422, {"error": str(error)})
+        path = self._folder.path / run / REPORT
+        if not path.is_file() or path.is_symlink():
+            return _json(422, {"error": f"{run} has no report of statistics yet: look at the swarm again"})
+        named = {"Content-Disposition": f'attachment; filename="{path.name}"'}
+        return await send_file(request, path, {**HEADERS, "Cache-Control": "no-store", **named})
 
     async def _words(self, request: web.Request) -> Values:
         return {"words": WORDS}

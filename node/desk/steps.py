@@ -4,42 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from node.desk.command_line import CommandLine, path_word
 from node.desk.folder import Folder
 from node.desk.form import Form
+from node.desk.views import task_of
 from node.desk.work import Step, Tell, Values
+
+if TYPE_CHECKING:
+    from node.init.look import Look
+    from node.init.options import InitOptions
 
 _SHOWN_PREDICTIONS = 5
 _CHOICES = (
     *("target", "target-kind", "person", "peers", "rounds"),
     *("privacy", "epsilon", "come-and-go", "model"),
 )
+_OF_STATISTICS = ("by", "family", "time", "event")
 
 
-def init_words(folder: Folder, form: Form) -> list[tuple[str, str]]:
-    """Returns the options of `init` that a form asks for."""
-    data = folder.inside(form.text("data"), "data")
+def init_line(folder: Folder, form: Form, *switches: str) -> CommandLine:
+    """Returns the command line of `init` that a form asks for: a task to learn, or for statistics alone."""
+    data, statistics = folder.inside(form.text("data"), "data"), form.flag("statistics")
     words = [("--data", str(data))]
-    words += [(f"--{name}", value) for name in _CHOICES if (value := form.text(name, ""))]
+    choices = _OF_STATISTICS if statistics else _CHOICES
+    words += [(f"--{name}", value) for name in choices if (value := form.text(name, ""))]
+    words += [("--formula", each) for each in form.texts("formula") if each and statistics]
     words += [("--leave-out", name) for name in form.texts("leave-out")]
     words += [("--missing", word) for word in form.texts("missing")]
     out = form.text("out", "") or f"{_plain(data)}.toml"
-    return [*words, ("--out", str(folder.new(out, ".toml", "the task's file")))]
+    words.append(("--out", str(folder.new(out, ".toml", "the task's file"))))
+    return CommandLine("init", words, (*(("--statistics",) if statistics else ()), *switches))
 
 
 def look_step(folder: Folder, form: Form) -> Step:
     """How a file is read: its columns and its target. It writes nothing."""
-    line = CommandLine("init", init_words(folder, form))
+    line = init_line(folder, form)
 
     def run(tell: Tell) -> Values:
-        from node.init.look import look  # noqa: PLC0415 - loads pyarrow
+        from node.init.look_by_options import looked  # noqa: PLC0415 - loads pyarrow
         from node.init.options import parse_init  # noqa: PLC0415
-        from node.task.scaling import by_rows  # noqa: PLC0415 - loads numpy
 
         options = parse_init([*line.argv, "--force"], asking=False)
-        about = options.target, options.target_kind, options.leave_out, by_rows, options.asked, options.person
-        found = look(options.data, *about)
+        found = looked(options)
+        if options.statistics:
+            _check_statistics(options, found)
         return {
             "headline": found.report.headline,
             "columns": [
@@ -53,23 +63,37 @@ def look_step(folder: Folder, form: Form) -> Step:
     return Step("look", line.command, run)
 
 
+def _check_statistics(options: InitOptions, found: Look) -> None:
+    """Raises ConfigError for statistics that cannot be computed of these columns."""
+    from node.init.statistics import statistics_text  # noqa: PLC0415 - loads torch
+    from node.stats.plan import plan  # noqa: PLC0415 - loads numpy
+    from node.stats.rows import columns_of  # noqa: PLC0415
+
+    asked = task_of(str(options.out), statistics_text(options, found)).statistics
+    plan(asked, columns_of(found.schema))
+
+
 def init_step(folder: Folder, form: Form) -> Step:
     """Proposes a task for a file, and writes it."""
-    line = CommandLine("init", init_words(folder, form), ("--force",) if form.flag("force") else ())
+    line = init_line(folder, form, *(("--force",) if form.flag("force") else ()))
 
     def run(tell: Tell) -> Values:
-        from node.init.look import look  # noqa: PLC0415 - loads pyarrow
+        from node.init.look_by_options import looked  # noqa: PLC0415 - loads pyarrow
         from node.init.options import parse_init  # noqa: PLC0415
-        from node.task.scaling import by_rows  # noqa: PLC0415 - loads numpy
 
         options = parse_init(line.argv, asking=False)
         tell({"text": f"reading {options.data}"})
-        about = options.target, options.target_kind, options.leave_out, by_rows, options.asked, options.person
-        found = look(options.data, *about)
-        tell({"text": "looking for a model and a budget that suit the rows"})
-        from node.init.write import write_task  # noqa: PLC0415 - loads torch
+        found = looked(options)
+        if options.statistics:
+            from node.init.statistics import write_statistics  # noqa: PLC0415 - loads torch
 
-        lines = write_task(options, found)
+            _check_statistics(options, found)
+            lines = write_statistics(options, found)
+        else:
+            tell({"text": "looking for a model and a budget that suit the rows"})
+            from node.init.write import write_task  # noqa: PLC0415 - loads torch
+
+            lines = write_task(options, found)
         return {"task": str(options.out), "lines": lines[lines.index("") + 1 : -1]}
 
     return Step("init", line.command, run)

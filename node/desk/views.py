@@ -15,6 +15,7 @@ from node.task.data_schema import ArraySchema, ClassTarget, TableSchema
 from node.task.load import read_task
 from node.task.sections import ADDITIVE, Task
 from node.task.shared_noise_keys import DISTRIBUTED
+from node.task.statistics import StatisticsSection, SurvivalAsked
 from node.task.table_models import SAME_MEMBERS, TREES, is_exact, opened
 
 _MODELS = {
@@ -26,12 +27,12 @@ _MODELS = {
     "node.models:Scattering": "a linear model on scattering features, which are not trained",
 }
 _FEW = 5
-_STATISTICS_ALONE = "nothing: table one, models and curves of its [statistics] are those of all members"
 
 
 def swarm_view(name: str, view: NodeView) -> dict[str, object]:
     """Returns a line about a run: `name` is its folder."""
     state = "over" if view.ended else "silent" if view.silent_since is not None else "runs"
+    state = "unfinished" if view.is_unfinished else state
     return {
         "folder": name,
         "task": view.task,
@@ -46,8 +47,7 @@ def swarm_view(name: str, view: NodeView) -> dict[str, object]:
 def _done(view: NodeView) -> str:
     """Returns how many rounds of a run are over, or how many sums of a job."""
     if view.exact:
-        most = "" if view.over else f" of at most {view.steps}"
-        return f"{counted(view.generation, 'sum')}{most}"
+        return counted(view.generation, "sum")
     return f"{view.round} of {view.rounds} rounds"
 
 
@@ -106,7 +106,7 @@ def task_view(name: str, text: str) -> dict[str, object]:
         "file": name,
         "name": task.task.name,
         "sentences": [
-            *(_lessons(task) if task.learns else [{"term": "Learns", "text": _STATISTICS_ALONE}]),
+            *(_lessons(task) if task.learns else _statistics(task.statistics)),
             {"term": "Privacy", "text": _privacy(task)},
         ],
         "marked": sum(line.marked for line in lines),
@@ -118,7 +118,7 @@ def _lessons(task: Task) -> list[dict[str, str]]:
     """Returns what is learned, by which model and how long; of exact sums also what they open."""
     what = [
         {"term": "Learns", "text": _learns(task)},
-        {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.cls)},
+        {"term": "Model", "text": _MODELS.get(task.model.cls, task.model.learner or task.model.cls)},
     ]
     if not is_exact(task):
         return [*what, {"term": "Rounds", "text": f"{task.train.rounds}: so often all learn together"}]
@@ -127,6 +127,25 @@ def _lessons(task: Task) -> list[dict[str, str]]:
         {"term": "Opened", "text": opened(task)},
         {"term": "Members", "text": SAME_MEMBERS},
     ]
+
+
+def _statistics(asked: StatisticsSection) -> list[dict[str, str]]:
+    """Returns what is computed of all members' rows, and who takes part."""
+    groups = "" if asked.by is None else f" by {asked.by}"
+    said = {
+        "Computes": f"table one{groups}{', a column for each member too' if asked.per_site else ''}",
+        "Cross tables": "; ".join(" and ".join(pair) for pair in asked.tables),
+        "Regressions": "; ".join(f"{each.formula} ({each.family})" for each in asked.models),
+        "Survival": "; ".join(map(_survival, asked.survival)),
+        "Rows": f"a member with fewer than {asked.least_rows} takes no part",
+    }
+    return [{"term": term, "text": text} for term, text in said.items() if text]
+
+
+def _survival(asked: SurvivalAsked) -> str:
+    by = "" if asked.by is None else f" by {asked.by}"
+    cox = f", with a Cox model of {', '.join(asked.cox)}" if asked.cox else ""
+    return f"{asked.event} after {asked.time}{by}, in steps of {asked.grid:g}{cox}"
 
 
 def _learns(task: Task) -> str:

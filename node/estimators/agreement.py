@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from mechanisms.mechanism import Unprotected
 from node.app.jobs import job_parameters, prepare_job
-from node.app.run import About, Prepared
+from node.app.run import Prepared
 from node.app.start_checks import check_others
+from node.app.study import About
 from node.estimators.proposal import Wishes
 from node.jobs.cohort import Cohort
 from node.jobs.column_survey import MOST_SUMS, ColumnSurvey

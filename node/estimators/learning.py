@@ -26,7 +26,6 @@ from node.jobs.cohort import Cohort
 from node.jobs.column_survey import ColumnFacts, ColumnSurvey, OwnColumn, Word
 from node.net.incoming.listening import endpoint_of
 from node.options import NodeOptions, parse_arguments
-from node.runtime.engine import Engine
 from node.runtime.record.figures import Summary
 from node.storage.folder_lock import KEY, SUMMARY
 from node.system.errors import ConfigError, OtherSwarm, UserError, shown
@@ -114,13 +113,8 @@ class Member:
         """Agrees with the others on what the columns hold. Raises UserError."""
         job = ColumnSurvey(rows, columns, words)
         options = replace(self._options, out=self._agreement, task=wishes.draft())
-        bases = [job.initial()]
-
-        def keep(engine: Engine) -> None:
-            bases.append(Cohort(job).of_job(engine.agreed[1]).copy())
-
-        self._run(options, preparing(job, rows, names, wishes), keep)
-        base = bases[-1]
+        run = self._run(options, preparing(job, rows, names, wishes))
+        base = job.initial() if run.vector is None else Cohort(job).of_job(run.vector)
         if not job.is_over(base):
             raise UserError("the members have not agreed on their columns; start all of them again")
         return Found(job.facts(base), job.all_words(base), job.all_rows(base))
@@ -139,14 +133,9 @@ class Member:
             )
         return Learned(run.module, run.summary, self._run_folder)
 
-    def _run(
-        self,
-        options: NodeOptions,
-        prepared: Callable[[NodeOptions], Prepared],
-        over: Callable[[Engine], None] = lambda _: None,
-    ) -> Run:
+    def _run(self, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:
         listener = None if self._listener is None else self._listener.dup()
-        run = Run(options, listener, _ignored, _ignored, prepared, over)
+        run = Run(options, listener, _ignored, _ignored, prepared)
         run.start()
         run.join()
         return run

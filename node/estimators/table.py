@@ -15,7 +15,7 @@ from node.data.in_memory import FrameRows, is_frame
 from node.data.text.columns import words_of
 from node.jobs.column_survey import LARGEST, LONGEST_WORD, MOST_WORDS, OwnColumn, Word
 from node.system.errors import ConfigError, counted, reason, shown
-from node.task.data_schema import BooleanColumn, CategoryColumn, NumberColumn, TableSchema
+from node.task.data_schema import Column, TableSchema
 from node.task.dialect import PLAIN
 
 LEAST_ROWS = 10
@@ -68,14 +68,14 @@ class Table:
             arrays[schema.target.name or ""] = target
         return FrameRows(pa.table(arrays))
 
-    def _as(self, column: NumberColumn | BooleanColumn | CategoryColumn) -> pa.ChunkedArray:
+    def _as(self, column: Column) -> pa.ChunkedArray:
         there = self.columns.get(column.name)
         if there is None:
             raise ConfigError(
                 f"X has no column {shown(column.name)}; it has {shown(', '.join(self.columns))}; name the "
                 "columns as they were when the model was learned"
             )
-        wanted = {"boolean": "boolean", "category": "text"}.get(column.kind, "number")
+        wanted = {"boolean": "boolean", "category": "text", "text": "text"}.get(column.kind, "number")
         kind = self.kind(column.name) or wanted
         if kind != wanted and (kind, wanted) != ("boolean", "number"):
             raise ConfigError(

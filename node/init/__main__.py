@@ -10,12 +10,9 @@ from node.system.errors import one_line
 
 
 def _run(options: InitOptions) -> int:
-    from node.init.look import look  # noqa: PLC0415 - loads pyarrow: only once the arguments are checked
-    from node.task.scaling import by_range, by_rows  # noqa: PLC0415 - loads numpy
+    from node.init.look_by_options import looked  # noqa: PLC0415 - loads pyarrow: only once the arguments are checked
 
-    scaling = by_range if options.agree or options.statistics else by_rows
-    about = options.target, options.target_kind, options.leave_out, scaling, options.asked, options.person
-    found = look(options.data, *about)
+    found = looked(options)
     if options.statistics:
         from node.init.statistics import write_statistics  # noqa: PLC0415 - likewise
 

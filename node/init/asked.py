@@ -22,6 +22,7 @@ from node.task.dialect import (
     Months,
     Separator,
 )
+from node.task.statistics import FAMILIES, Family
 
 NONE = "none"
 USUAL_ENCODING = "cp1252"
@@ -76,3 +77,44 @@ class Asked:
 
 
 NOTHING_ASKED = Asked()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedStatistics:
+    """What a task for statistics alone asks of the columns; what is not said is proposed as a comment."""
+
+    by: str | None = option(
+        f"the column whose groups table one and curves have, or {NONE}. Default: a column of few values",
+        begins="what --statistics writes (proposed, as comments to take away, where it is not said)",
+        metavar="NAME",
+    )
+    formula: tuple[str, ...] = repeated(
+        "a regression, such as 'died ~ age + sex'; repeatable", metavar="FORMULA"
+    )
+    family: Family | None = option(
+        "of these regressions. Default: binomial for a response of two values, else gaussian",
+        choices=FAMILIES,
+    )
+    time: str | None = option("the column of times, for survival curves; with --event", metavar="NAME")
+    event: str | None = option("the column that says whether the event happened then", metavar="NAME")
+
+    @property
+    def first(self) -> str:
+        """Returns the first option that is given, with its value; "" for none."""
+        given = (
+            *(("by", self.by), ("formula", next(iter(self.formula), None)), ("family", self.family)),
+            *(("time", self.time), ("event", self.event)),
+        )
+        return next((f"--{name} {shown(value)}" for name, value in given if value is not None), "")
+
+    def check(self) -> None:
+        """Raises ConfigError for a time without an event, or the reverse, and for a family of nothing."""
+        if (self.time is None) != (self.event is None):
+            lacks, has = ("--event", "--time") if self.event is None else ("--time", "--event")
+            raise ConfigError(
+                f"{has} is given without {lacks}; allowed: both, for survival curves, or neither"
+            )
+        if self.family is not None and not self.formula:
+            raise ConfigError(
+                f"--family {self.family} has no effect without --formula; give one, or leave it out"
+            )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,21 +16,37 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from node.data.files.csv_and_parquet import Frame
+from node.data.files.formats import kind_of
+from node.data.free_text import is_free_text
 from node.data.report import Entry
 from node.data.text.cells import a_number, number
-from node.data.text.columns import Floats, Words, parsed, reader_of, truth, with_value, words_of
+from node.data.text.columns import (
+    Floats,
+    Words,
+    is_text,
+    parsed,
+    raw_words,
+    reader_of,
+    truth,
+    with_value,
+    words_of,
+)
 from node.data.text.dates import day_reader, hours
 from node.data.text.shapes import OTHER_MARKS, odd_number, shapes_of
+from node.data.text.vectors import width_of
 from node.init.counts import COUNT_REMARK, are_whole, count_scale, is_count
 from node.init.dialect import Found
 from node.init.spellings import alike, named
+from node.init.texts import Texts
 from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import (
     MOST_CLASSES,
+    MOST_WIDTH,
     BooleanColumn,
     CategoryColumn,
     ClassTarget,
     Column,
+    EmbeddingColumn,
     NumberColumn,
     NumberTarget,
     TableSchema,
@@ -75,14 +91,20 @@ class Understood:
 
 
 def understand(
-    frame: Frame, target: str, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling, found: Found
+    frame: Frame,
+    target: str,
+    kind: TargetKind,
+    unwanted: Sequence[str],
+    scaling: Scaling,
+    found: Found,
+    texts: Texts | None = None,
 ) -> Understood:
-    """Returns a schema for the rows of `frame`, written as `found`.
+    """Returns a schema for the rows of `frame`, written as `found`, with free text read as `texts`.
 
     Raises ConfigError if no column can be learned from.
     """
     for name in (target, *unwanted):
-        if name not in frame.columns and name not in frame.unusable:
+        if not {name} & (frame.columns.keys() | frame.vectors.keys() | frame.unusable.keys()):
             raise ConfigError(
                 f"data file {shown(str(frame.path))} has no column {shown(name)}; it has "
                 f"{shown(', '.join(frame.columns))}"
@@ -93,17 +115,17 @@ def understand(
         [aim_entry],
         [Entry(name, what, "left out: no single values") for name, what in frame.unusable.items()],
     )
-    for name, cells in frame.columns.items():
-        if name == target:
-            continue
-        guessed = (
-            Entry(name, "left out", "as asked") if name in unwanted else _column(name, cells, found, scaling)
-        )
+    for guessed in _guesses(frame, target, unwanted, scaling, found):
         if isinstance(guessed, Entry):
             omitted.append(guessed)
         else:
             columns.append(guessed[0])
             kept.append(guessed[1])
+    if texts is not None and (texts.most_others is None or len(columns) <= texts.most_others):
+        read = [entry for entry in omitted if _is_free_text(entry.column, frame, unwanted)]
+        columns += [texts.column(entry.column) for entry in read]
+        kept += [Entry(entry.column, "text", f"as {texts.width} features") for entry in read]
+        omitted = [entry for entry in omitted if entry not in read]
     if not columns:
         raise ConfigError(
             f"data file {shown(str(frame.path))}: no column is left to learn from; {omitted[0].column}: "
@@ -114,12 +136,39 @@ def understand(
     return Understood(schema, tuple(kept), tuple(omitted), frame.rows, counts)
 
 
+def _guesses(
+    frame: Frame, target: str, unwanted: Sequence[str], scaling: Scaling, found: Found
+) -> Iterator[tuple[Column, Entry] | Entry]:
+    """Yields for each column but the target its schema and report entry, or why it is left out."""
+    for name, cells in frame.columns.items():
+        if name in unwanted:
+            yield Entry(name, "left out", "as asked")
+        elif name != target:
+            yield _column(name, cells, found, scaling)
+    for name, lists in frame.vectors.items():
+        width = width_of(lists)
+        if name in unwanted:
+            yield Entry(name, "left out", "as asked")
+        elif width is None or width > MOST_WIDTH:
+            yield Entry(name, "left out", "lists of unlike lengths, or longer than an embedding")
+        else:
+            told = Entry(name, f"embedding of {width} numbers", "its direction")
+            yield EmbeddingColumn(name, "embedding", width), told
+
+
+def _is_free_text(name: str, frame: Frame, unwanted: Sequence[str]) -> bool:
+    cells = frame.columns.get(name)
+    if cells is None or name in unwanted or not is_text(cells):
+        return False
+    return kind_of(frame.path) == "texts" or is_free_text(raw_words(cells))
+
+
 def _target(
     frame: Frame, name: str, kind: TargetKind, scaling: Scaling, found: Found
 ) -> tuple[Target, Entry, bool]:
     """Returns the target's schema, its report entry, and whether it counts something."""
     if name not in frame.columns:
-        raise ConfigError(f"the target {shown(name)} is of type {frame.unusable[name]}; name another column")
+        raise ConfigError(f"the target {shown(name)} is of type {frame.type_of(name)}; name another column")
     cells, dialect = frame.columns[name], of_target(found.of_column(name))
     words = _words(cells, dialect)
     values, bad = parsed(words, reader_of(cells, dialect))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from node.data.files.csv_and_parquet import fail, read_frame
 from node.data.files.formats import kind_of
 from node.data.files.npz import finite, labels, read_arrays
+from node.data.files.text_folder import CLASS, has_texts
 from node.data.free_text import lost_texts
 from node.data.images import list_folder, size_of
 from node.data.reading import X, Y, label_word
@@ -21,9 +23,13 @@ from node.init.dialect import find_dialect
 from node.init.guess import TargetKind, array_scales, classes_of, understand
 from node.init.person import PersonColumn, person_column, unnamed
 from node.init.survival import survival_remark
+from node.init.texts import Texts
 from node.system.errors import ConfigError, counted, shown
 from node.task.data_schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
 from node.task.scaling import Scale, Scaling
+
+if TYPE_CHECKING:
+    pass
 
 LARGEST_SIDE = 64
 _SMALLEST_SIDE = 8
@@ -44,6 +50,8 @@ class Look:
     warning: str = ""
     counts: bool = False
     """Whether the target counts something."""
+    encoder_at: str | None = None
+    """Where the sentence encoder is that texts are read by, if it is not at the usual place."""
 
     @property
     def units(self) -> int:
@@ -59,13 +67,16 @@ def look(
     scaling: Scaling,
     asked: Asked = NOTHING_ASKED,
     person: str | None = None,
+    texts: Texts | None = None,
 ) -> Look:
     """Inspects a file or folder; `target` is a column or array, None for the last column or "y".
 
     `asked` is what is known about how a table's cells are written; `person` is the column that says whose a
-    row is, NONE for none, None to be found out.
+    row is, NONE for none, None to be found out; `texts` is how free text is read, None for not at all.
     """
-    if path.is_dir():
+    if path.is_dir() and has_texts(path):
+        target = target or CLASS
+    elif path.is_dir():
         _refuse("--target", target, "the classes are the names of the folders")
         _refuse("--leave-out", next(iter(unwanted), None), "images have no columns")
         _refuse("--person", person, "images have no columns")
@@ -85,7 +96,7 @@ def look(
     written = find_dialect(frame, asked)
     whose = person_column(frame, person, aim, written.dialect)
     apart = () if whose is None else (whose.name,)
-    found = understand(frame, aim, kind, (*unwanted, *apart), scaling, written)
+    found = understand(frame, aim, kind, (*unwanted, *apart), scaling, written, texts)
     columns, width = counted(len(found.schema.columns), "column"), found.schema.shape[0]
     headline = (
         f"{path.name}: {counted(found.rows, 'row')}, {columns} as {counted(width, 'feature')}, "
@@ -99,7 +110,8 @@ def look(
     remarks = (*written.remarks, *survival_remark(frame, written), *lost_texts(frame, read))
     report = Report(headline, (*found.kept, *omitted), (*remarks, *_of_persons(whose, found.rows)))
     warning = unnamed(frame, aim, written.dialect) if whose is None and person is None else ""
-    return Look(found.schema, found.rows, omitted, report, whose, warning, counts=found.counts)
+    encoder_at = texts.encoder_at if texts is not None and found.schema.texts else None
+    return Look(found.schema, found.rows, omitted, report, whose, warning, found.counts, encoder_at)
 
 
 def _of_persons(whose: PersonColumn | None, rows: int) -> tuple[str, ...]:

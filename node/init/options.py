@@ -12,7 +12,7 @@ from node.cli.options import chosen, option, part, reachable_path, repeated, swi
 from node.cli.options import command_line as parser_of
 from node.cli.parser import NodeParser
 from node.data.text.cells import number
-from node.init.asked import NONE, Asked
+from node.init.asked import NONE, Asked, AskedStatistics
 from node.system.errors import ConfigError, shown
 from node.task.dialect import MOST_WORDS
 from node.task.shared_noise_keys import DISTRIBUTED
@@ -90,6 +90,12 @@ class InitOptions:
         choices=("auto", "additive", "trees", "network", "linear", "mlp", "cnn", "scattering"),
         default="auto",
     )
+    text: str = option(
+        "how free text is read: hashed (by its words), leave-out, or by a sentence encoder: package:NAME or "
+        "its folder. Default: %(default)s, beside few other columns by an installed encoder, else hashed",
+        default="auto",
+        metavar="HOW",
+    )
     come_and_go: str | None = option(
         "may members come and go? Without privacy an additive model ends with a member that is gone for "
         f"good; with a privacy budget, or a network, they may. Default: {NO}",
@@ -116,8 +122,9 @@ class InitOptions:
         "write a task for statistics alone, with public ranges and what murmuration stats can compute of "
         "these columns"
     )
+    asked_statistics: AskedStatistics = part(AskedStatistics)
     search: bool = switch(
-        "without privacy: try a third and three times the proposed learning rate on your own rows"
+        "without privacy: try a third and three times the proposed learning rate on your own rows", begins=""
     )
     force: bool = switch("replace the task file if it is there")
     debug: bool = switch("show where an error came from")
@@ -146,6 +153,9 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
             f"--statistics is refused with --privacy {given.privacy}: write [privacy] into the file "
             "(docs/statistics.md says what table one then costs), or give --privacy none"
         )
+    if not given.statistics and (said := given.asked_statistics.first):
+        raise ConfigError(f"{said} has no effect without --statistics; give that too, or leave it out")
+    given.asked_statistics.check()
     privacy = "none" if given.statistics else _privacy(given.privacy, peers)
     come_and_go = given.come_and_go
     if come_and_go is None and asking and privacy == "none" and given.model == "auto" and _may_be_table(data):

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from node.init.look import Look
 from node.init.proposal import Model, ModelKind, trained_on
+from node.jobs.additive.cells import ROWS_A_COEFFICIENT
 from node.jobs.additive.job import rows_needed
 from node.jobs.additive.state import Plan
 from node.models.additive import cell_columns
-from node.system.errors import ConfigError
+from node.system.errors import ConfigError, shown
 from node.task.data_schema import TableSchema
 from node.task.sections import ADDITIVE
 from node.task.shared_noise_keys import DISTRIBUTED
@@ -53,6 +54,11 @@ def _refusal(options: InitOptions, found: Look, kind: ModelKind) -> str:
     schema, is_private = found.schema, options.privacy != "none"
     if not isinstance(schema, TableSchema):
         return ": the data are no table; leave it out"
+    if schema.vectors:
+        return (
+            f": it has curves of single numbers, none of {shown(schema.vectors[0].name)}; leave that out "
+            f"(--leave-out), or give --model network"
+        )
     if found.counts:
         return " for a target that counts something; allowed: --target-kind number, or --model network"
     if kind == "trees" and is_private:
@@ -69,19 +75,24 @@ def _refusal(options: InitOptions, found: Look, kind: ModelKind) -> str:
             " with --come-and-go yes: without privacy its sums are of the same members to the end; allowed: "
             f"--come-and-go no, --model network, or --privacy {DISTRIBUTED}"
         )
-    return "" if is_private else _too_few_or_many(schema, found.rows)
+    return "" if is_private else _too_few_or_many(schema, found.rows, is_forest=kind == "trees")
 
 
-def _too_few_or_many(schema: TableSchema, rows: int) -> str:
+def _too_few_or_many(schema: TableSchema, rows: int, *, is_forest: bool) -> str:
     model = model_arguments(schema, exact=True)
     columns = tuple((str(kind), int(width)) for kind, width in model["columns"])
-    needed = rows_needed(Plan(columns, model["cells"], (), ()))
+    rows_a_value = 0 if is_forest else ROWS_A_COEFFICIENT
+    needed = rows_needed(Plan(columns, model["cells"], (), (), rows_a_value=rows_a_value))
     there = int(trained_on(rows) * _LEARNED_FROM)
     if there < needed:
+        why = "" if is_forest else ", three for each value of its columns,"
+        less = "" if is_forest else "leave columns out (--leave-out), or "
         return (
-            f": it needs {needed} rows to learn from here, three for each value of its columns, and has "
-            f"about {there}; leave columns out (--leave-out), or give --model linear"
+            f": it needs {needed} rows to learn from here{why} and has about {there}; "
+            f"{less}give --model linear"
         )
+    if is_forest:  # its sums have no pairs of cells
+        return ""
     size = cell_columns(columns, model["cells"])[-1].places.stop
     if model["outputs"] * size**3 > _MOST_WORK:
         return (

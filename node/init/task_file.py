@@ -249,15 +249,16 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
 def _aggregation(proposal: Proposal) -> Iterator[str]:
     """Lets members measure the model on the rows of all; with privacy only the owner may ask for it."""
     training, target = proposal.training, proposal.data.schema.target
-    if proposal.privacy is not None or not isinstance(training, Training):
+    if proposal.privacy is not None or isinstance(training, SharedTraining):
         return
     kind = "sums"
     if isinstance(target, ClassTarget) and len(target.values) <= MOST_CONFUSED:
         kind = "scores" if len(target.values) == 2 else "confusion"
     yield "[aggregation]"
-    yield f"swarm_metric = {toml(kind)}    # all peers learn how good the model is on the test rows of all,"
+    which = "model" if training is not None else "last model"
+    yield f"swarm_metric = {toml(kind)}    # all peers learn how good the {which} is on the test rows of all,"
     yield '#   from a sum of counts; nobody sees those of one peer. Without it: "none"'
-    if training.rounds < EVERY:
+    if training is not None and training.rounds < EVERY:
         yield f"swarm_metric_every = {training.rounds}"
     yield ""
 
@@ -293,6 +294,9 @@ def data_lines(found: Look, *first: str) -> Iterator[str]:
     if person is not None:
         yield "# The column that says whose a row is, at every peer. It stays there, and is not learned from:"
         yield f"person = {toml(person.name)}    {MARK}"
+    if found.encoder_at is not None:
+        yield "# Where this member has the sentence encoder; each has the same one, anywhere:"
+        yield f"encoder = {toml(found.encoder_at)}"
     yield ""
     yield "# What a row is, and how it becomes numbers, alike at every peer (docs/data.md). A file that does"
     yield "# not fit is refused; other columns than these are ignored."

@@ -33,10 +33,12 @@ from node.init.proposal import (
 from node.init.rate_search import searched_rate
 from node.init.table_model import table_model
 from node.init.task_file import MARK, Proposal, task_text
+from node.init.texts import text_note
 from node.runtime.contributions.learning import design, make_learning
 from node.runtime.privacy.group_guarantees import check_length
 from node.system.errors import ConfigError, reason, shown
 from node.task.agreement_noise import give_or_take, is_drowned, noise_in_sum, noise_of
+from node.task.data_schema import TableSchema
 from node.task.load import read_task
 from node.task.plain_defaults import optimizer_of_a_rare_class
 from node.task.sections import COUNTS, Task
@@ -76,15 +78,17 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
             task.aggregation, max(options.peers or 0, task.aggregation.min_participants), made.offered
         )
     proposal = replace(proposal, drowned=_drowned(task, options, found))
-    text = task_text(proposal)
-    save(options.out, text)
-    marked = sum(MARK in line for line in text.splitlines()) - 1
+    written = task_text(proposal)
+    save(options.out, written)
+    marked = sum(MARK in line for line in written.splitlines()) - 1
     equal = (
         equal_rows(source.draws, task.privacy.noises_rows)
         if found.person is None and options.person is None
         else ""
     )
-    warnings = filter(None, (found.warning, f"warning: {equal}" if equal else ""))
+    text = text_note(found.schema, options.privacy != "none") if isinstance(found.schema, TableSchema) else ""
+    told = [f"warning: {said}" for said in (equal, text) if said]
+    warnings = filter(None, (found.warning, *told))
     return [*found.report.lines(), "", *_summary(options, proposal, marked, warnings)]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from node.init.task_file import MARK
 from node.system.errors import ConfigError, one_line
-from node.task.sections import Task
+from node.task.sections import ModelSection, Task
 
 _OWN_MODELS = "node.models"
 _WIDTH = 100
@@ -34,8 +34,22 @@ def foreign_code(task: Task) -> list[str]:
     Whoever writes a task chooses what such a name calls, and with which arguments.
     """
     train, privacy = task.train, task.privacy
-    named = (task.model.cls, train.optimizer, train.schedule, train.loss, privacy.mechanism)
+    named = (
+        task.model.cls,
+        *_of_learner(task.model),
+        train.optimizer,
+        train.schedule,
+        train.loss,
+        privacy.mechanism,
+    )
     return [name for name in dict.fromkeys(named) if ":" in name and not _is_own(name)]
+
+
+def _of_learner(model: ModelSection) -> list[str]:
+    """What makes a learner, and the texts that it gets, as one may be the path of what it adapts."""
+    if model.learner is None:
+        return []
+    return [model.learner, *(value for value in model.args.values() if isinstance(value, str))]
 
 
 def _is_own(path: str) -> bool:

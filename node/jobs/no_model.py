@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-
-from torch import nn
 
 from node.jobs.job import Job
 from node.storage.vector_files import Floats
-from node.task.sections import Task
 from node.training.figures.headline import Headline
 from node.training.local_tensors import Array
 from node.training.trainer import Evaluation
@@ -18,10 +13,9 @@ from node.training.trainer import Evaluation
 
 @dataclass(frozen=True)
 class NoModel:
-    """A learner without a model: nothing is evaluated or written."""
+    """A model of nothing: nothing is evaluated or written."""
 
     job: Job
-    own_names: tuple[str, ...] = ()
 
     def vector(self) -> Floats:
         """Returns the job's first base."""
@@ -40,15 +34,6 @@ class NoModel:
         """Returns no tensors."""
         return {}
 
-    def module(self, vector: Floats) -> nn.Module:
-        """Returns an identity."""
-        return nn.Identity()
-
-    def curves(self, vector: Floats, task: Task) -> None:
+    def made(self, vector: Floats) -> str:
         """Returns nothing: there is no model."""
-
-    def resume(self, stored: Mapping[str, Array]) -> None:
-        """Does nothing: there are no own tensors."""
-
-    def keep_features(self, folder: Path) -> None:
-        """Does nothing: there are no features."""
+        return ""

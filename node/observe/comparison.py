@@ -59,6 +59,8 @@ def _run(view: NodeView, path: str) -> Run:
         rounds=view.rounds,
         ended=view.ended,
         silent_since=view.silent_since,
+        sums=view.generation if view.exact else None,
+        over=view.over or view.round >= view.rounds,
         aggregated=sum(one.outcome == AGGREGATED for one in rounds),
         fallbacks=sum(one.outcome != AGGREGATED for one in rounds),
         metric=last.metric if last else "accuracy",

@@ -16,10 +16,13 @@ from node.system.errors import counted
 from node.training.figures.metric_words import swarm_text
 from protocol.actions import Reason
 
+NOTHING_YET = "nothing is learned yet"
+"""Of a base whose curves and trees are still to come."""
+
 
 def round_text(record: Record, rounds: int) -> str:
     """Returns a round in one line."""
-    good = record.figures
+    good = NOTHING_YET if record.purpose == "cells" else record.figures
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
     alone = record.epsilon_alone
     colluding = "" if alone is None else f" ({alone:.3g} if all others work together)"
@@ -29,7 +32,7 @@ def round_text(record: Record, rounds: int) -> str:
     together = "" if record.swarm is None else f"{swarm_text(record.swarm)}; "
     which = f"round {record.round}/{rounds}"
     if record.purpose is not None:
-        which = f"sum {record.sum_number} of at most {rounds} ({record.purpose})"
+        which = f"sum {record.sum_number} ({record.purpose})"
         times = f"own rows {record.train_s:.2f} s, together {record.aggregate_s:.2f} s"
     return f"{which}: {_outcome_text(record)}{back}; {good}; {together}{spent}{times}"
 
@@ -76,13 +79,17 @@ def summary_text(summary: Summary, own: OwnFigures = NONE_KNOWN, *, exact: bool 
     """
     secret = own.alone if own.secret else None
     said = summary.figures if secret is None else f"{summary.beside(secret)} (alone: {NOT_COVERED})"
-    good = "; ".join((said, *summary.flaws))
+    good = "; ".join((summary.all_metrics if exact else said, *summary.flaws))
+    if exact and not summary.finished and summary.only_class is not None:
+        good = NOTHING_YET
     together = "" if summary.swarm is None else f"{swarm_text(summary.swarm)}; "
     ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
     rounds = f"round {summary.rounds}: {summary.aggregated} aggregated, {summary.fallbacks} on its own"
     after = counted(summary.generation, "sum") if exact else rounds
+    made = f": {summary.made}" if summary.made else ""
+    stopped = "stopped unfinished" if exact else "stopped"
     return (
-        f"{'finished' if summary.finished else 'stopped'} after {after}; {good}; {together}"
+        f"{'finished' if summary.finished else stopped} after {after}{made}; {good}; {together}"
         f"base {summary.base_digest[:16]}; "
         f"{summary.bytes_sent / 1e6:.1f} MB sent in {summary.seconds:.0f} s{ledger}"
     )

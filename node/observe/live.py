@@ -78,8 +78,8 @@ class LiveView:
 
     def _panel(self, now: Snapshot) -> Group:
         number = min(now.round + 1, now.rounds)  # of a job: of its sums
-        kind, of = ("sum", f"at most {now.rounds} ({now.purpose})") if now.purpose else ("round", now.rounds)
-        text = Text.assemble(f"{kind} ", (f"{number}", "bold"), f" of {of}: ")
+        kind, of = ("sum", f"({now.purpose})") if now.purpose else ("round", f"of {now.rounds}")
+        text = Text.assemble(f"{kind} ", (f"{number}", "bold"), f" {of}: ")
         is_late = bool(now.purpose) and now.phase == "following"
         text.append(_LATE if is_late else _WORDS.get(now.phase, now.phase), style="cyan")
         if now.waiting_for:
@@ -116,10 +116,9 @@ class LiveView:
             table.add_column(name, justify="left" if name == "outcome" else "right")
         for row in self._rounds:
             record = row.record
-            number = record.sum_number or record.round
             table.add_row(
                 *(
-                    f"{number}/{row.rounds}",
+                    f"{record.sum_number or f'{record.round}/{row.rounds}'}",
                     _outcome(record),
                     str(record.participants or "-"),
                 ),

@@ -156,6 +156,10 @@ def node_families(view: NodeView) -> Iterator[Metric]:
     yield _gauge("murmuration_round", "The last round that ended.", view.round)
     yield _gauge("murmuration_round_last", "The last round of this run.", view.rounds)
     yield _gauge("murmuration_base_generation", "The generation of the agreed model.", view.generation)
+    if view.sums:
+        about = "Sums of a job that led to the agreed base, by what they were for."
+        yield _labelled("murmuration_job_sums", about, "purpose", view.sums)
+        yield _gauge("murmuration_job_over", "1 once no sum of the job follows.", int(view.over))
     yield _labelled(
         "murmuration_phase",
         "1 for what the node is doing now, 0 for the rest.",

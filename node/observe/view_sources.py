@@ -48,11 +48,12 @@ class NodeViewSource:
         there: Callable[[], Mapping[Key, relayed.Presence]] = dict,
         carried: Callable[[], RelayView] | None = None,
         curves: Callable[[], Curves | None] = lambda: None,
+        made: Callable[[], str] = str,
     ) -> None:
         """`there` returns whether members are there that are reached by their keys, with monotonic times.
 
         `carried` returns what the node carries for others; None: it is no relay. `curves` returns those of
-        the agreed model, in a thread.
+        the agreed model, and `made` what it is made of, in a thread.
         """
         self._inspector = inspector
         self._there = there
@@ -66,6 +67,7 @@ class NodeViewSource:
         self._waiting_since: float | None = None
         self._make_curves = curves
         self._curves: Curves | None = None
+        self._make_words, self._made = made, ""
         self._curves_of: bytes | None = None
         self.ended = False
 
@@ -85,7 +87,7 @@ class NodeViewSource:
         self._model_bytes = size_of(self._inspector.out / MODEL)
         digest = self._inspector.state.base.digest
         if digest != self._curves_of:
-            self._curves_of, self._curves = digest, self._make_curves()
+            self._curves_of, self._curves, self._made = digest, self._make_curves(), self._make_words()
 
     async def _count(self) -> None:
         """Computes what is spent, at most once in COUNTED_S: with steps the ledger changes more often."""
@@ -133,6 +135,8 @@ class NodeViewSource:
             exact=parts.plan.cohort,
             over=parts.node.is_over,
             purpose=parts.plan.purpose(parts.state.base.generation) if parts.plan.purposes else "",
+            sums=parts.plan.sums_for(parts.state.base.generation),
+            made=self._made,
             waiting_since=self._since(bool(parts.waiting)),
         )
 

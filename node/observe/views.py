@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from node.observe.journal import Remark
 from node.relay.relaying import RelayView
@@ -110,6 +110,15 @@ class NodeView:
     """Whether no sum follows: a job may be over before its most sums."""
     purpose: str = ""
     """What the sum in progress is for, in a word; empty where all are alike."""
+    sums: Mapping[str, int] = field(default_factory=dict)
+    """How many sums of a job led to the base, by what they were for; empty in other runs."""
+    made: str = ""
+    """What the model is made of once its job is over, in words; empty in other runs."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a job of exact sums has ended before it was over."""
+        return self.exact and self.ended and not self.over
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +184,10 @@ class Run:
     rounds: int
     ended: bool
     silent_since: float | None
+    sums: int | None
+    """The sums that were made of a job of exact sums; None: the run is of rounds."""
+    over: bool
+    """Whether no sum follows."""
     aggregated: int
     fallbacks: int
     metric: str

@@ -48,8 +48,9 @@ def explained_words(saved: SavedModel) -> str:
         raise ValueError("the model has no parts by column")
     target, base = schema.target, float(model.base[0])
     each = f"each column {shown('by ...')} is what it adds to"
+    trees = f"; {shown(TOGETHER)} is what trees add" if model.interactions is not None else ""
     if isinstance(target, NumberTarget):
-        return f"{each} {target.name or 'the number'}, from {target.mean + base * target.std:.6g} on"
+        return f"{each} {target.name or 'the number'}, from {target.mean + base * target.std:.6g} on{trees}"
     if model.base.shape[0] > 1:
-        return f"{each} the log odds of the predicted class"
-    return f"{each} the log odds of {shown(target.values[1])}, from {base:.6g} on"
+        return f"{each} the log odds of the predicted class{trees}"
+    return f"{each} the log odds of {shown(target.values[1])}, from {base:.6g} on{trees}"

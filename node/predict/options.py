@@ -37,6 +37,10 @@ class PredictOptions:
         "the rows, in the format of the task's own data", reachable_path, required=True, metavar="FILE"
     )
     cells: Mapping[str, object] | None = cells_option()
+    encoder: str | None = option(
+        "where the sentence encoder is that the task's columns of text name: its folder, or package:NAME",
+        metavar="WHERE",
+    )
     out: Path = option("the output. Default: %(default)s", _out, default="predictions.csv", metavar="FILE")
     explain: bool = switch(
         "also write what each column adds to a row's prediction, of an additive model. Default: no"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from node.cli.sigint import begun
@@ -18,6 +19,7 @@ from node.system.errors import ConfigError, one_line, reason, shown
 from node.task.load import with_cells
 from node.task.table_models import is_exact
 from node.training.figures.metric_words import headline_text, metric_text
+from node.training.model_file import unfinished_words
 from node.training.trainer import Evaluation
 
 
@@ -25,6 +27,7 @@ def predict(options: PredictOptions) -> str:
     """Writes the predictions; returns what to print. Raises ConfigError."""
     saved = open_model(options.model)
     task = saved.task if options.cells is None else with_cells(saved.task, options.cells, "--cells")
+    task = replace(task, data=replace(task.data, encoder=options.encoder))
     rows = read_rows(options.data, task, saved.classes, saved.row)
     outputs = answer(saved, rows)
     found = None if rows.y is None else figures(saved, outputs, rows.y)
@@ -36,6 +39,8 @@ def predict(options: PredictOptions) -> str:
     if parts is not None and not options.json:
         text += f"\nexplained: {explained_words(saved)}"
     begun()
+    if unfinished := unfinished_words(saved.about):
+        print(f"warning: {one_line(str(options.model))} is {unfinished}", file=sys.stderr, flush=True)
     _write(options.out, written(saved, outputs, parts))
     return text
 
@@ -49,6 +54,7 @@ def _write(path: Path, content: bytes) -> None:
 
 def _as_json(rows: int, out: str, found: Evaluation | None, saved: SavedModel, chances: str) -> str:
     model = {key: saved.about.get(key) for key in ("base_digest", "generation", "participants", "privacy")}
+    model |= {"finished": False} if unfinished_words(saved.about) else {}
     said = {"event": "predicted", "rows": rows, "out": out, "metrics": None, "model": model}
     said["probabilities"] = chances or None
     if found is not None:

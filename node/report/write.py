@@ -40,12 +40,22 @@ def write(folders: Sequence[Path], wanted: Mapping[str, Path], *, force: bool) -
     for option, path in files.items():
         _write(option, path, made[option])
     return [
-        f"{_KINDS[option]}: {one_line(str(path))}, {len(made[option]) / 1000:.0f} kB"
+        f"{_KINDS[option]}: {one_line(str(path))}, {len(made[option]) / 1000:.0f} kB{_mark(option, runs)}"
         for option, path in files.items()
     ]
 
 
 _KINDS = {"--html": "report", "--csv": "table", "--parquet": "table", "--xgboost": "trees"}
+
+
+def _mark(option: str, runs: Sequence[Path]) -> str:
+    """Returns which jobs were not over, for a file that shows their models; empty if all were."""
+    views = [] if option in TABLES else [RunFolder(run).read() for run in runs]
+    return "".join(
+        f"; {view.folder} is UNFINISHED: its job stopped after sum {view.generation}"
+        for view in views
+        if view.is_unfinished
+    )
 
 
 def _made(option: str, runs: Sequence[Path]) -> bytes:

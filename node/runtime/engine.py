@@ -60,8 +60,8 @@ from node.storage.vector_files import Floats
 from node.storage.vouches import keep_vouch
 from node.system.errors import ConfigError, OtherSwarm, UserError
 from node.system.system import SYSTEM, System
-from node.training.alone import LoneTraining, yield_to_others
-from node.training.trainer import Diverged, Interrupted, Learner
+from node.training.alone import Lone, yield_to_others
+from node.training.trainer import Diverged, Interrupted, VectorModel
 from protocol.actions import (
     Action,
     Adopted,
@@ -121,7 +121,7 @@ class Engine:
         plan: Plan,
         node: Node,
         state: State,
-        learning: Learning[Learner],
+        learning: Learning[VectorModel],
         folder: Folder,
         observer: Observer,
         tls: Tls,
@@ -130,7 +130,7 @@ class Engine:
         sums: Withstands,
         system: System = SYSTEM,
         own: OwnBook | None = None,
-        lone: LoneTraining | None = None,
+        lone: Lone | None = None,
     ) -> None:
         """`key` is this node's own; the node shows it when it dials and when it accepts a link.
 
@@ -355,7 +355,7 @@ class Engine:
         Where a sum is a step it says nothing: the words made for another base are no progress on this one.
         """
         rounds = await self._shell.look(lambda: self.round) - ended
-        if rounds > 0 and self._training.loss is not None and self._plan.report_every is None:
+        if rounds > 0 and self._training.seconds and self._plan.report_every is None:
             train_s = self._system.clock.monotonic() - since
             self._observer.handle(Outpaced(train_s, rounds, ended + rounds + 1))
 
@@ -616,4 +616,6 @@ class Engine:
         own = self.own.figures.open
         alone = None if own is None else own.alone
         gone = () if finished else self.inspector.gone
-        return await self._history.summarise(self.transport.counts, self._sums.facts, finished, alone, gone)
+        left_behind = not finished and self._notices.is_left_behind
+        facts = self._sums.facts
+        return await self._history.summarise(self.transport.counts, facts, finished, alone, gone, left_behind)

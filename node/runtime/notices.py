@@ -13,7 +13,7 @@ from node.runtime.waiting import absent, waiting_text, who
 from node.storage.nicknames import Nicknames
 from node.storage.vouches import SPENT_UNKNOWN
 from node.system.errors import one_line
-from node.task.parameters import describe_again, describe_difference, describe_lists
+from node.task.parameters import begun_ahead, describe_again, describe_difference, describe_lists
 from protocol.actions import Fatal, Fault, News, Note, Notice, Strike, TakenIn, Waiting
 from protocol.invitation.roster import folded
 from protocol.invitation.words import key_words
@@ -59,6 +59,8 @@ class Notices:
         """Who made the last base, if this node does not learn with it."""
         self._clocks = ClockNotices()
         self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
+        self.is_left_behind = False
+        """Whether a peer has begun another job, without members that were gone."""
 
     def of(self, action: News, picture: Picture) -> list[Noticed]:
         """The notices of an event, after those of what it changed."""
@@ -72,6 +74,8 @@ class Notices:
                 called = self._called_at(action.who)
                 text = notice_text(replace(action, who=called), self._parameters, name)
                 told = Noticed(action, text, name)
+                others = action.text if action.kind is Note.OTHER_SWARM else ""
+                self.is_left_behind |= begun_ahead(self._parameters, others) > 0
                 return [] if self._is_told(action) else [told]
             case Strike(key):
                 return [self._of_peer(key, strike_words(action))]

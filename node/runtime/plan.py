@@ -43,15 +43,31 @@ class Plan:
     swarm_folder: Path | None = None
     """Where the words for newcomers to an invited swarm are kept; None: nobody was invited."""
 
-    def round(self, base: Base) -> int:
-        """Returns the last round that ended with this base, by the sums that led there."""
-        return self.round_after(base.generation)
+    def round(self, base: Base, *, is_over: bool = False) -> int:
+        """Returns the last round that ended with this base, by the sums that led there.
+
+        `is_over`: whether the run is over with it; then a round ends that has not all of its sums.
+        """
+        whole = self.round_after(base.generation)
+        cut_short = is_over and base.generation < self.sums and base.generation % (self.report_every or 1) > 0
+        return whole + cut_short
 
     def purpose(self, generation: int) -> str:
         """Returns what the sum is for that follows a base of this generation; "sum" if all are alike."""
         ends = accumulate(sums for _, sums in self.purposes)
         words = (word for (word, _), end in zip(self.purposes, ends, strict=True) if generation < end)
         return next(words, self.purposes[-1][0] if self.purposes else "sum")
+
+    def sums_for(self, generation: int) -> dict[str, int]:
+        """Returns how many sums of a job led to a base of this generation, by purpose; {} in other runs."""
+        if not self.purposes:
+            return {"sum": generation} if self.cohort else {}
+        *first, (last, _) = self.purposes
+        found, left = dict[str, int](), generation
+        for word, sums in first:
+            found[word] = min(sums, left)
+            left -= found[word]
+        return {**found, last: left}
 
     def round_after(self, sums: int) -> int:
         """Returns the last round that ended after so many sums; of a node that claims too many, the last."""

@@ -6,12 +6,13 @@ from node.task.sections import AggregationSection
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.aggregation.transfer import additive_bytes, transfer_s
+from protocol.vectors.ring import RINGS
 
 
 def sent_bytes(section: AggregationSection, dimension: int, members: int) -> float:
     """Returns what a member of a group of this size sends in the longer half of a sum."""
     if section.protocol == "masked" and members >= LEAST_MEMBERS:
-        return Layout(dimension, members).sent_bytes
+        return Layout(dimension, members, ring=RINGS[section.bits]).sent_bytes
     return additive_bytes(dimension, members)
 
 

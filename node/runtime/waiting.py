@@ -32,9 +32,14 @@ _THEN = {
         "all sums have the members of the first one: when this node has waited (--wait), the job stops, "
         "keeps what was agreed, and goes on once all are started again"
     ),
+    Stage.COHORT_ENDLESS: (
+        "all sums have the members of the first one, and this node waits for them as long as it takes "
+        "(--wait forever); if they are gone for good: Ctrl-C, and --again at all that are left"
+    ),
     Stage.SAID: "a model is made without them once all nodes of a group count them so",
 }
-_HELPLESS = (Stage.TOO_FEW, Stage.VERSIONS, Stage.COHORT, Stage.SAID)
+_COHORT = (Stage.COHORT, Stage.COHORT_ENDLESS)
+_HELPLESS = (Stage.TOO_FEW, Stage.VERSIONS, *_COHORT, Stage.SAID)
 """What is not overcome by declaring peers gone for good."""
 _HAND_OVER = "; if they have ended their run, one of them starts again, and gives this node the last model"
 
@@ -110,7 +115,7 @@ def _then(found: Obstacle) -> str:
         ended = found.here == 1 and found.whose in (Whose.LAST, Whose.STRONG)
         return f"a model takes at least {found.least} peers, and {is_here} here{_HAND_OVER * ended}"
     then = _THEN.get(found.stage) or f"goes on without them {_patience(found.patience)}"
-    if found.patience.amnesty_s is None or found.stage in (Stage.COHORT, Stage.SAID):
+    if found.patience.amnesty_s is None or found.stage in (*_COHORT, Stage.SAID):
         return then
     silent = "without a quorum those that are silent count as gone for good (aggregation.amnesty_s)"
     return f"{then}; after {found.patience.amnesty_s:g} s {silent}"

@@ -29,18 +29,22 @@ from node.task.data_schema import (
     Schema,
     TableSchema,
     Target,
+    VectorColumn,
 )
-from node.task.data_schema import Column as SchemaColumn
 
 
 def columns_of(schema: Schema) -> dict[str, Column]:
-    """Returns the columns by name, the target's last; ConfigError for a number without a public range."""
+    """Returns the columns by name, the target's last, without texts and embeddings.
+
+    Raises ConfigError for a number without a public range.
+    """
     table = _table_schema(schema)
     target, columns = table.target, table.columns
-    return {item.name or "": _column(item) for item in (*columns, target)}
+    scalar = [item for item in columns if not isinstance(item, VectorColumn)]
+    return {item.name or "": _column(item) for item in (*scalar, target)}
 
 
-def _column(item: SchemaColumn | Target) -> Column:
+def _column(item: NumberColumn | BooleanColumn | CategoryColumn | Target) -> Column:
     name = item.name or ""
     match item:
         case BooleanColumn():

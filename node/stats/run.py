@@ -21,8 +21,9 @@ from mechanisms.noised_counts import count_noise
 from mechanisms.units import ONE_RECORD
 from node.app.again import begin_again
 from node.app.jobs import JobEnd, job_parameters, own_file, prepare_job, run_job, write_result
-from node.app.run import About, Prepared
+from node.app.run import Prepared
 from node.app.start_checks import existing_key, key_file_exists, key_path, nicknames
+from node.app.study import About
 from node.cli.asking import affirmed
 from node.cli.sigint import INTERRUPTED
 from node.jobs.cohort import Cohort

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,23 @@ def whole(path: Path, mode: int = OWNERS) -> Iterator[Path]:
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Yields an empty folder that takes the place of `path` at the end; after an error it is deleted."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    for left in path.parent.glob(f".{path.name}.*"):  # by a process that was killed
+        shutil.rmtree(left)
+    temporary.mkdir(OWNERS_FOLDER)
+    try:
+        yield temporary
+        if path.exists():
+            shutil.rmtree(path)
+        temporary.replace(path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 

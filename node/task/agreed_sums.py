@@ -7,6 +7,7 @@ By part of the schema, in its order:
   range; 0 for a missing value
 - yes or no: 1 if there is a value
 - category: 1 for its value, if the list has it
+- text, embedding: none, as they have no scale
 - an array's values: the row's means of u and of u^2, for each number of mean and std
 - a target of up to 100 classes: 1 for its class
 
@@ -26,10 +27,12 @@ from node.task.data_schema import (
     CategoryColumn,
     ClassTarget,
     Column,
+    EmbeddingColumn,
     NumberColumn,
     NumberTarget,
     Schema,
     TableSchema,
+    TextColumn,
 )
 from node.task.scaling import Range
 from node.task.sections import AgreementSection
@@ -71,7 +74,7 @@ def parts(schema: Schema) -> tuple[Part, ...]:
     for width, moved in sizes:
         start = found[-1].start + found[-1].width if found else 0
         found.append(Part(start, width, moved))
-    if len(found) == 1:
+    if sum(part.width for part in found) == 1:
         raise ConfigError("data.schema has no number and no category to agree on: learn with it as it is")
     return tuple(found)
 
@@ -103,6 +106,8 @@ def sums_of(column: Column) -> tuple[int, int]:
             return 1, 1
         case CategoryColumn():
             return len(column.values), 1
+        case TextColumn() | EmbeddingColumn():
+            return 0, 0
 
 
 def range_of(item: Ranged) -> Range:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import NumberTarget, TableSchema
 from node.task.round_length import check_length
-from node.task.sections import COUNTED_WITH_NOISE, COUNTS, EVERY, METRIC_SHARE
+from node.task.sections import COUNTED_WITH_NOISE, COUNTS, EVERY, METRIC_SHARE, MODEL_CLASS
+from node.task.shared_noise_keys import is_distributed
+from node.task.table_models import is_exact
+from protocol.vectors.ring import WIDE
 
 if TYPE_CHECKING:
     from node.task.sections import AggregationSection, DataSection, PrivacySection, Task
@@ -24,6 +27,8 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
             )
     check_cells(task.data)
     _check_person(task)
+    if "model" in table or "statistics" not in table:
+        _check_model(task)
     if task.data.target is not None and task.data.target in (task.data.features or ()):
         raise ConfigError(
             f"data.target = {shown(task.data.target)} stands in data.features too; "
@@ -33,6 +38,7 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     check_length(task, table.get("train"))
     _check_privacy(table.get("privacy", {}))
     _check_protocol(task.aggregation)
+    _check_bits(task)
     _check_weighting(task)
     _check_swarm_metric(task)
     # What an import path names is asked once it is made (node.runtime.privacy.mechanism_checks).
@@ -40,6 +46,36 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
         raise radius_is_not_shown()
     if task.privacy.shows_radius and not task.privacy.public_radius:  # which no noise covers
         raise radius_is_shown(task.privacy)
+
+
+def _check_model(task: Task) -> None:
+    """Requires a class or a learner, and refuses what only a torch module has beside a learner."""
+    model, refused = task.model, "is refused beside model.learner"
+    if model.learner is None:
+        if not model.cls:
+            raise ConfigError(f"model.class is missing; allowed: {MODEL_CLASS}")
+        return
+    if model.cls:
+        raise ConfigError(f"model.class = {shown(model.cls)} {refused}, which takes its place; leave one out")
+    if model.body is not None:
+        raise ConfigError(
+            f"model.body = {shown(model.body)} {refused}, of which no parts are known; leave it out"
+        )
+    if task.privacy.mechanism in COUNTED_WITH_NOISE:
+        raise ConfigError(no_row_gradients(task.privacy.mechanism))
+    if task.aggregation.swarm_metric != "none":
+        raise ConfigError(
+            f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} {refused}, which does not say "
+            "what it answers to each row; allowed: 'none'"
+        )
+
+
+def no_row_gradients(mechanism: str) -> str:
+    """Returns the refusal of a mechanism that needs the gradients of single rows."""
+    return (
+        f"privacy.mechanism = {shown(mechanism)} is refused beside model.learner: it needs the gradients of "
+        "single rows, which only a torch model gives; allowed: 'none', 'ldp', 'aldp'"
+    )
 
 
 def _check_training(task: Task) -> None:
@@ -143,6 +179,28 @@ def _check_protocol(section: AggregationSection) -> None:
         )
 
 
+def _check_bits(task: Task) -> None:
+    """Refuses short words where a sum has whole numbers or exact counts, or is one of shares alone."""
+    section, mechanism = task.aggregation, task.privacy.mechanism
+    if section.bits == WIDE.bits:
+        return
+    reasons = {
+        "aggregation.protocol = 'additive'": section.protocol == "additive"
+        and "shares have words of 32 bits; set aggregation.protocol=masked",
+        "aggregation.weighting = 'samples'": section.weighting != "uniform"
+        and "a weight needs 32 bits; set aggregation.weighting=uniform",
+        f"aggregation.swarm_metric = {section.swarm_metric!r}": section.swarm_metric != "none"
+        and "counts need 32 bits; set aggregation.swarm_metric=none",
+        f"privacy.mechanism = {mechanism!r}": is_distributed(task)
+        and "shared noise needs 32 bits, as what wraps around in 16 would cost more epsilon",
+        f"model.class = {task.model.cls!r}": (is_exact(task) or not task.learns)
+        and "its sums are of whole numbers, which need 32 bits",
+    }
+    for name, why in reasons.items():
+        if why:
+            raise ConfigError(f"aggregation.bits = {section.bits} is refused with {name}: {why}; allowed: 32")
+
+
 def _check_weighting(task: Task) -> None:
     """Requires the keys of weighting = "samples" with it, and refuses them without it.
 
@@ -193,6 +251,11 @@ def _check_swarm_metric(task: Task) -> None:
                 "aggregation.swarm_metric; set that or leave it out"
             )
         return
+    if is_exact(task) and section.swarm_metric_every != EVERY:
+        raise ConfigError(
+            f"aggregation.swarm_metric_every = {section.swarm_metric_every} has no effect with model.class = "
+            f"{shown(task.model.cls)} without privacy, whose last model alone is measured; leave it out"
+        )
     here = f"aggregation.swarm_metric = {section.swarm_metric!r} is refused with "
     if mechanism != "none" and not task.counts_with_noise:
         allowed = ", ".join(map(repr, ("none", *COUNTED_WITH_NOISE)))

@@ -25,7 +25,19 @@ from node.task.dialect import (
     check_dialect,
     of_target,
 )
-from node.task.rules import Rule, boolean, choice, key, lists, numbers, read_section, real, text, unique_texts
+from node.task.rules import (
+    Rule,
+    boolean,
+    choice,
+    key,
+    lists,
+    numbers,
+    read_section,
+    real,
+    text,
+    unique_texts,
+    whole,
+)
 
 MOST_COLUMNS = 2000
 MOST_VALUES = 1000
@@ -34,6 +46,9 @@ MOST_FEATURES = 50_000_000
 """The most numbers in one encoded row."""
 LONGEST_NAME = 200  # characters, of a column or a category
 _LONGEST_TOLD = 6000  # characters of a schema that nodes send in full; a hello has at most 16 Ki
+MOST_WIDTH = 16_384
+"""The most numbers in the vector of one cell."""
+HASHED = "hashed"
 FARTHEST = 10.0
 """Standard deviations from the mean, to which values are clipped as rows are encoded."""
 _HERE = "data.schema"
@@ -44,6 +59,7 @@ _std = real(above=0, at_most=1e30)
 _edge = real(at_least=-1e30, at_most=1e30)
 _decimal = choice(*DECIMALS)
 _words = unique_texts(1, MOST_VALUES, LONGEST_NAME)
+_encoder = text("'hashed', or the 64 hex digits by which a sentence encoder is known", r"hashed|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -132,7 +148,31 @@ class CategoryColumn(_Listed):
         return len(self.values) + 1
 
 
-Column = NumberColumn | BooleanColumn | CategoryColumn
+@dataclass(frozen=True)
+class TextColumn:
+    """Free text, as a vector of `width` features; all 0 for a missing text.
+
+    `encoder`: "hashed", by the words (node.data.text.hashing), or the digest of a frozen sentence encoder
+    (node.data.text.sentences), which each node has in a folder of its own.
+    """
+
+    name: str = key(_name)
+    kind: Literal["text"] = key(choice("text"))
+    width: int = key(whole(8, MOST_WIDTH))
+    encoder: str = key(_encoder, HASHED)
+
+
+@dataclass(frozen=True)
+class EmbeddingColumn:
+    """A list of `width` numbers in each cell, of which the direction counts: a vector as a text has."""
+
+    name: str = key(_name)
+    kind: Literal["embedding"] = key(choice("embedding"))
+    width: int = key(whole(1, MOST_WIDTH))
+
+
+VectorColumn = TextColumn | EmbeddingColumn
+Column = NumberColumn | BooleanColumn | CategoryColumn | VectorColumn
 
 
 @dataclass(frozen=True)
@@ -163,12 +203,17 @@ Target = ClassTarget | NumberTarget
 
 @dataclass(frozen=True)
 class TableSchema:
-    """Rows of a CSV, Excel or Parquet file. `dialect`: how its cells are written, None for the default."""
+    """Rows of a CSV, Excel or Parquet file, or of a folder of texts.
+
+    `dialect`: how its cells are written, None for the default. `encoder_at`: where this node has the sentence
+    encoder, None for the usual place; no peer is told, and no file has it here.
+    """
 
     kind: Literal["table"]
     target: Target
     columns: tuple[Column, ...]
     dialect: Dialect | None = None
+    encoder_at: str | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -179,6 +224,16 @@ class TableSchema:
     def written(self) -> Dialect:
         """How the cells are written."""
         return self.dialect or PLAIN
+
+    @property
+    def vectors(self) -> tuple[VectorColumn, ...]:
+        """The columns whose cells become vectors."""
+        return tuple(column for column in self.columns if isinstance(column, VectorColumn))
+
+    @property
+    def texts(self) -> tuple[TextColumn, ...]:
+        """The columns of free text."""
+        return tuple(column for column in self.columns if isinstance(column, TextColumn))
 
     @property
     def numbers(self) -> tuple[NumberColumn | NumberTarget, ...]:
@@ -317,7 +372,8 @@ def _column(number: int, item: object) -> Column:
         "time": NumberColumn,
         "boolean": BooleanColumn,
     }
-    cls = _kind(where, item, kinds | {"category": CategoryColumn})
+    kinds |= {"category": CategoryColumn, "text": TextColumn, "embedding": EmbeddingColumn}
+    cls = _kind(where, item, kinds)
     column: Column = read_section(cls, where, item)
     if isinstance(column, NumberColumn):
         _check_range(where, column.low, column.high)

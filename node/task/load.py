@@ -19,7 +19,7 @@ from node.task.dialect import cells_rule
 from node.task.privacy_off import privacy_note, without_noise
 from node.task.round_length import chosen_length
 from node.task.rules import read_section, unknown_name
-from node.task.sections import BUILT_IN_SOURCES, NO_MODEL, Task
+from node.task.sections import BUILT_IN_SOURCES, NO_MODEL, PACKAGE, Task
 from node.task.shared_noise_keys import resolved
 from node.task.table_models import with_model_keys
 
@@ -157,8 +157,8 @@ def _read_table(name_or_path: str) -> dict[str, Any]:
         raise ConfigError(f"task file {shown(str(path))} cannot be read: {reason(error)}") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"task file {shown(str(path))} is not valid TOML: {reason(error)}") from None
-    _anchor(table, "data", "source", path.parent)
-    _anchor(table, "model", "weights", path.parent)
+    for section, name in (("data", "source"), ("data", "encoder"), ("model", "weights")):
+        _anchor(table, section, name, path.parent)
     return table
 
 
@@ -166,5 +166,5 @@ def _anchor(table: dict[str, Any], section: str, name: str, folder: Path) -> Non
     """Resolves a relative path in a task file against that file's folder."""
     values = table.get(section)
     path = values.get(name) if isinstance(values, dict) else None
-    if isinstance(path, str) and path and path not in BUILT_IN_SOURCES:
+    if isinstance(path, str) and path and path not in BUILT_IN_SOURCES and not path.startswith(PACKAGE):
         table[section] = {**table[section], name: str(folder / path)}

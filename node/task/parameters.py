@@ -15,12 +15,14 @@ from node.task.round_length import replaced_length
 from node.task.rules import shared_values
 from node.task.sections import LEAST_RATE, Task
 from node.task.shared_noise_keys import SHARED_NOISE_KEYS, is_distributed
+from protocol.vectors.ring import WIDE
 
 NOTHING_FIXED: Mapping[str, Any] = MappingProxyType({})
 _UNSET = (
     ("train", "proximal", 0.0),
     ("aggregation", "least_rate", LEAST_RATE),
     ("aggregation", "liars", None),
+    ("aggregation", "bits", WIDE.bits),
     ("data", "person", None),
     ("privacy", "rows_per_person", None),
 )
@@ -130,19 +132,31 @@ def describe_lists(who: str, mine: str, theirs: str) -> str:
     return f"another list: {who} runs {runs}, you {f'with {here}' if here else 'without one'}"
 
 
-def describe_again(who: str, mine: str, theirs: str) -> str:
-    """Returns the line about a peer, `who`, whose job was begun anew more or less often; else "".
+def begun_ahead(mine: str, theirs: str) -> int:
+    """Returns how often more a peer's job was begun anew than one's own; below 0: less often.
 
     Both texts are as those of `describe_difference`.
     """
     try:
         here, there = (table.get(_AGAIN, 0) for table in (json.loads(mine), _parsed(theirs)))
     except (ValueError, RecursionError):
+        return 0
+    return there - here if isinstance(there, int) else 0
+
+
+def describe_again(who: str, mine: str, theirs: str) -> str:
+    """Returns the line about a peer, `who`, whose job was begun anew more or less often; else "".
+
+    Both texts are as those of `describe_difference`.
+    """
+    ahead = begun_ahead(mine, theirs)
+    if ahead == 0:
         return ""
-    if here == there or not isinstance(there, int):
-        return ""
-    if there > here:
-        return f"{who} has begun another job, without members that were gone: start with --again to take part"
+    if ahead > 0:
+        return (
+            f"{who} has begun another job, without members that were gone: end this node (Ctrl-C) and start "
+            "it with --again to get its result"
+        )
     return f"{who} has the job that this one was begun anew from: it must start with --again to take part"
 
 

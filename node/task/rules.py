@@ -125,11 +125,12 @@ def real(
     return Rule("a number " + " and ".join(f"{word} {limit:g}" for word, _, limit in given), accept)
 
 
-def choice(*values: str) -> Rule:
-    """One of `values`."""
+def choice(*values: str | int) -> Rule:
+    """One of `values`, all texts or all whole numbers."""
+    kind = type(values[0])
 
-    def accept(value: object) -> str:
-        if not isinstance(value, str) or value not in values:
+    def accept(value: object) -> str | int:
+        if type(value) is not kind or value not in values:
             raise ValueError
         return value
 

@@ -10,9 +10,12 @@ from node.task.data_schema import LONGEST_NAME, Schema, TableSchema, schema_rule
 from node.task.dialect import Cells, cells_rule
 from node.task.rules import boolean, choice, key, names, plain_table, real, some_of, text, unique_texts, whole
 from node.task.statistics import StatisticsSection
+from protocol.vectors.ring import RINGS, WIDE
 from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
+PACKAGE = "package:"
+"""What stands before the name of an installed package that holds a sentence encoder."""
 METRICS = ("accuracy", "balanced-accuracy", "auc", "r2", "mae", "deviance")
 COUNTS = "poisson"
 """The loss of counts: what the model answers is the logarithm of a count's mean."""
@@ -36,6 +39,7 @@ _PATH = rf"{_DOTTED}:{_DOTTED}"
 _MECHANISM = rf"none|ldp|aldp|dp-sgd|distributed-dp-sgd|{_PATH}"
 _DEVICE = r"cpu|cuda(:\d{1,3})?|mps|auto"
 _OR_PATH = "or 'package.module:Name'"
+MODEL_CLASS = "'package.module:Class'"
 
 ADDITIVE = "node.models:Additive"
 CELL_SUMS = 2
@@ -62,12 +66,15 @@ class ModelSection:
 
     `weights` is a file of initial tensors; the peers agree on its content, not on its path. `body` names a
     part that is not trained and comes first: a node computes its outputs once. Each node may choose its own.
+    In place of a class, `learner` is the import path of what makes a learner of another framework
+    (node.learners.learner); peers agree on the learner's name and numbers, not on its path.
     """
 
-    cls: str = key(text("'package.module:Class'", _PATH), name="class")
+    cls: str = key(text(MODEL_CLASS, _PATH), "", name="class")
     args: Mapping[str, Any] = key(_arguments, factory=dict)
     weights: str | None = key(text("a FILE.safetensors", r"(?s).+\.safetensors"), None, shared=False)
     body: str | None = key(text("the name of a part of the model"), None, shared=False)
+    learner: str | None = key(text("'package.module:function'", _PATH), None, shared=False)
 
 
 NO_MODEL = ModelSection("")
@@ -81,8 +88,9 @@ class DataSection:
     A `schema` says what a row is and how it is encoded; without one all values are plain numbers. `person`
     names the column that says whose a row is: it stays on the node, is no feature, and is read as text. With
     it a person is on one side of the split, and is the unit of privacy. Each node chooses whether a row
-    without a name is refused, or a person of its own (`blank_person`), and how its own file is written where
-    that is not as the schema's dialect says (`cells`).
+    without a name is refused, or a person of its own (`blank_person`), how its own file is written where
+    that is not as the schema's dialect says (`cells`), and where it has the sentence encoder that a column of
+    text names by its digest (`encoder`).
     """
 
     source: str | None = key(text("'digits', or a file or folder of data"), None, shared=False)
@@ -93,13 +101,15 @@ class DataSection:
     person: str | None = key(text("the name of a column, or of an array of an npz"), None)
     blank_person: str = key(choice(*BLANK_PERSON), "refuse", shared=False)
     cells: Cells | None = key(cells_rule(), None, shared=False)  # noqa: RUF009 - as above
+    encoder: str | None = key(text("a folder, or 'package:NAME'"), None, shared=False)
 
     @property
     def own_schema(self) -> Schema | None:
         """The schema by which this node reads its own file; what peers agree on is `schema`."""
-        if isinstance(self.schema, TableSchema) and self.cells is not None:
-            return self.schema.of_file(self.cells)
-        return self.schema
+        if not isinstance(self.schema, TableSchema):
+            return self.schema
+        schema = replace(self.schema, encoder_at=self.encoder)
+        return schema if self.cells is None else schema.of_file(self.cells)
 
 
 @dataclass(frozen=True)
@@ -220,6 +230,7 @@ class AggregationSection:
     "samples" a peer's update has the weight min(rows / `sample_cap`, 1). With a `swarm_metric`, every
     `swarm_metric_every`-th sum has the members' counts on their test rows, too.
     `loss_gate`: how far the mean loss on this node's own training rows may rise above its lowest value.
+    `bits`: those of a word of a masked sum; with 16 the coordinates lie on a grid of 65536 steps in all.
     `least_rate`: bytes per second; bulk that has begun to come in time may take twice as long as all bulk of
     its step takes at this rate.
     `liars`: how many electors of a model may vote twice, or deny a vote; None: 0 of up to six, 1 of seven or
@@ -236,6 +247,7 @@ class AggregationSection:
     shares: str = key(choice("seed", "ring", "float"), "seed")
     max_share_value: float = key(real(above=0, at_most=1e6), 100.0)
     clip: float = key(real(above=0, at_most=1e4), 4.0)
+    bits: int = key(choice(*sorted(RINGS)), WIDE.bits)
     min_participants: int = key(
         whole(
             3,
@@ -267,8 +279,8 @@ class AggregationSection:
 
     @property
     def without_slots(self) -> Self:
-        """The same for sums that have no weight and no counts beside the vectors."""
-        return replace(self, weighting="uniform", sample_cap=None, swarm_metric="none")
+        """The same for sums of whole numbers, which have no weight and no counts beside the vectors."""
+        return replace(self, weighting="uniform", sample_cap=None, swarm_metric="none", bits=WIDE.bits)
 
 
 @dataclass(frozen=True)

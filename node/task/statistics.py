@@ -9,6 +9,8 @@ from node.task.rules import Rule, boolean, choice, key, lists, read_section, rea
 
 _MOST = 20  # models, curves and tables
 _LONGEST = 200
+Family = Literal["binomial", "gaussian", "poisson"]
+FAMILIES: tuple[Family, ...] = ("binomial", "gaussian", "poisson")
 _column = text(f"the name of a column, at most {_LONGEST} characters", rf".{{1,{_LONGEST}}}")
 
 
@@ -30,7 +32,7 @@ class ModelAsked:
     """A generalised linear model with its canonical link."""
 
     formula: str = key(text("a formula such as 'died ~ age + sex'", rf".{{1,{5 * _LONGEST}}}"))
-    family: Literal["binomial", "gaussian", "poisson"] = key(choice("binomial", "gaussian", "poisson"))
+    family: Family = key(choice(*FAMILIES))  # noqa: RUF009 - frozen
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from node.system.errors import ConfigError, shown
-from node.task.data_schema import BooleanColumn, ClassTarget, Column, NumberColumn, TableSchema
+from node.task.data_schema import (
+    BooleanColumn,
+    CategoryColumn,
+    ClassTarget,
+    Column,
+    NumberColumn,
+    TableSchema,
+)
 from node.task.sections import ADDITIVE, Task
 
 TREES = "node.models:Trees"
@@ -91,7 +98,9 @@ def kind_of(column: Column) -> str:
             return "number"
         case BooleanColumn():
             return "boolean"
-    return "category"
+        case CategoryColumn():
+            return "category"
+    raise ValueError(f"a column of kind {column.kind} has no part in a model of tables")
 
 
 def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
@@ -122,6 +131,12 @@ def with_model_keys(task: Task, table: Mapping[str, object]) -> Task:
         _check_training(task, table.get("train"))
     if not isinstance(schema, TableSchema):
         return task
+    if schema.vectors:
+        raise ConfigError(
+            f"data.schema: column {shown(schema.vectors[0].name)} of kind {shown(schema.vectors[0].kind)} is "
+            f"refused with model.class = {model.cls!r}, whose parts are of single numbers; leave the column "
+            "out, or take 'node.models:Linear' or 'node.models:MLP'"
+        )
     has_two = isinstance(schema.target, ClassTarget) and len(schema.target.values) == 2
     return replace(
         task,

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import torch
 
@@ -26,16 +27,35 @@ from node.task.sections import Task, TrainSection
 from node.training.build import build_model
 from node.training.devices import find_device
 from node.training.figures.headline import Alone
-from node.training.trainer import Interrupted, make_trainer
+from node.training.own_learner import OwnLearner
+from node.training.trainer import Interrupted, LocalModel, make_trainer
 
 LEAST_ROWS = 8
 """With fewer rows there is no model alone: the comparison would say nothing."""
 _IDLE = 19
 
 
+class Lone(Protocol):
+    """Trains a model of this node's rows alone. A call may take `within_s` seconds; it has its own thread."""
+
+    @property
+    def within_s(self) -> float:
+        """How long a call may take (s)."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the rows are enough for such a model, and for a figure."""
+
+    def keeping_features(self, folder: Path) -> Lone:
+        """Returns the same with the folder of a frozen body's outputs."""
+
+    def __call__(self, told: threading.Event) -> Alone | None:
+        """Returns the figure; None if there is none, or if the node is `told` to end."""
+
+
 @dataclass(frozen=True)
 class LoneTraining:
-    """Trains the model; a call may take `within_s` seconds, and runs in a thread of its own."""
+    """Trains the task's torch model."""
 
     task: Task
     dataset: Dataset
@@ -48,12 +68,16 @@ class LoneTraining:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the rows are enough for such a model, and for a figure."""
+        """See Lone.has_rows."""
         data = self.dataset
         return len(data.train_y) >= LEAST_ROWS and data.validates and len(data.test_y) > 0
 
+    def keeping_features(self, folder: Path) -> LoneTraining:
+        """See Lone.keeping_features."""
+        return replace(self, features=folder)
+
     def __call__(self, told: threading.Event) -> Alone | None:
-        """Returns the figure; None if there is none, or if the node is `told` to end."""
+        """See Lone."""
         stop = _TimeIsOver(told, self.system.clock, self.within_s)
         with suppress(Interrupted, UserError), _own_draws(self.task):
             return self._trained(stop)
@@ -67,15 +91,7 @@ class LoneTraining:
         )
         if self.features is not None:
             trainer.keep_features(self.features)
-        vector, done = trainer.vector(), 0
-        with suppress(Interrupted):  # as many lessons as there is time for
-            for number, round_number in enumerate(lessons, 1):
-                vector = trainer.train(vector, round_number, stop, number).vector
-                done = number
-        if stop.is_told or not done:
-            raise Interrupted
-        found = trainer.evaluate(vector).headline
-        return None if found.value is None else Alone(found.metric, found.value, done / len(lessons))
+        return _taught(trainer, lessons, stop)
 
     def _lessons(self) -> tuple[TrainSection, Sequence[int]]:
         """Returns the training of a lesson, and for each lesson the round of the run that it stands for.
@@ -91,6 +107,44 @@ class LoneTraining:
         part = max(1, round(plan.sampling_probability * len(self.dataset.train_y)))
         rounds = [1 + place * self.rounds // passes for place in range(passes)]
         return replace(section, epochs=1, seconds=None, batch_size=part), rounds
+
+
+@dataclass(frozen=True)
+class LoneLearner:
+    """Trains a learner of another framework alone; it stops between two rounds."""
+
+    learner: OwnLearner
+    rounds: int
+    within_s: float
+    system: System = SYSTEM
+    has_rows = True
+
+    def keeping_features(self, folder: Path) -> LoneLearner:
+        """Returns the same: there are no features."""
+        return self
+
+    def __call__(self, told: threading.Event) -> Alone | None:
+        """See Lone."""
+        stop = _TimeIsOver(told, self.system.clock, self.within_s)
+        with suppress(Interrupted, UserError):
+            return _taught(self.learner, range(1, self.rounds + 1), stop)
+        return None
+
+
+def _taught(model: LocalModel, lessons: Sequence[int], stop: _TimeIsOver) -> Alone | None:
+    """Trains `model` from its first vector, in a lesson for each of these rounds, while there is time.
+
+    Raises Interrupted if there was no time for one, or if the node is told to end.
+    """
+    vector, done = model.vector(), 0
+    with suppress(Interrupted):
+        for number, round_number in enumerate(lessons, 1):
+            vector = model.train(vector, round_number, stop, number).vector
+            done = number
+    if stop.is_told or not done:
+        raise Interrupted
+    found = model.evaluate(vector).headline
+    return None if found.value is None else Alone(found.metric, found.value, done / len(lessons))
 
 
 class _TimeIsOver(threading.Event):

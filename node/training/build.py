@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
@@ -45,6 +49,11 @@ def build(section: ModelSection, seed: int, dataset: Dataset) -> nn.Module:
 
 def make(section: ModelSection, seed: int) -> nn.Module:
     """Returns a section's model on the CPU, from `seed` and its file of weights; raises ConfigError."""
+    if section.learner is not None:
+        raise ConfigError(
+            f"model.learner = {shown(section.learner)} is refused here, where a torch model is needed; "
+            "use the learner's own framework, or a task with model.class"
+        )
     cls = import_class(section.cls)
     if not issubclass(cls, nn.Module):
         raise ConfigError(f"model.class = {shown(section.cls)} is refused; allowed: a torch.nn.Module")
@@ -75,14 +84,35 @@ def _check_tensors(model: nn.Module, section: ModelSection) -> None:
 def _initialised(cls: type[nn.Module], section: ModelSection, seed: int) -> nn.Module:
     """Returns an instance of `cls`, the same on every node with the same task and seed."""
     arguments: dict[str, Any] = dict(section.args)
-    with _initialising, torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with _drawn_by_torch(seed):
         try:
             return cls(**arguments)
         except Exception as error:  # a user's model may raise anything
             raise ConfigError(
                 f"model.args = {shown(arguments)} do not suit {section.cls}: {told(error)}"
             ) from error
+
+
+@contextmanager
+def _drawn_by_torch(seed: int) -> Iterator[None]:
+    """Makes torch draw from `seed`; its generator goes on afterwards as if nothing had been drawn."""
+    with _initialising, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def drawn_from(seed: int) -> Iterator[None]:
+    """Makes torch, numpy and `random` draw from `seed`; then they go on as if nothing had been drawn."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - other programs draw from it
+    with _drawn_by_torch(seed):
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
 
 
 def _check_fit(model: nn.Module, section: ModelSection, dataset: Dataset, loss: str) -> None:

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import whole
-from node.system.errors import ConfigError, UserError, reason, shown
+from node.system.errors import ConfigError, UserError, one_line, reason, shown
 from node.task.rules import toml_name
 from node.task.sections import Task
 from node.task.shared_noise_keys import readable
@@ -29,7 +29,7 @@ from protocol.wire.messages import Base
 Tensors = Mapping[str, NDArray[np.generic]]
 
 KEY = "murmuration"
-LOCAL_PATHS = (("data", "source"), ("model", "weights"))
+LOCAL_PATHS = (("data", "source"), ("data", "encoder"), ("model", "weights"))
 """Keys of a task that are paths on one machine; a model file leaves them out, as owners may share it."""
 OWN_CELLS = ("data", "cells")
 """The key of a task about how one owner's file is written: no file that others may get has it."""
@@ -49,10 +49,17 @@ class Card:
     row: tuple[int, ...]
     own: tuple[str, ...]
 
-    def filled(self, holds: str, base: Base, privacy: Mapping[str, object] | None) -> dict[str, object]:
+    def filled(
+        self,
+        holds: str,
+        base: Base,
+        privacy: Mapping[str, object] | None,
+        finished: bool | None = None,
+    ) -> dict[str, object]:
         """Returns the metadata with the values of a round.
 
-        `participants` is the number of updates in the last mean, `privacy` the ledger.
+        `participants` is the number of updates in the last mean, `privacy` the ledger. `finished`: whether
+        the job is over that makes the model; None: any round's model is one.
         """
         return {
             "holds": holds,
@@ -65,6 +72,7 @@ class Card:
             "row": list(self.row),
             "own": sorted(self.own),
             "calibration": self._calibration(),
+            **({} if finished is None else {"finished": finished}),
         }
 
     def _calibration(self) -> dict[str, object] | None:
@@ -80,6 +88,8 @@ def task_table(task: Task) -> dict[str, Any]:
     table = {name: readable(task, name, values) for name, values in _plain(task).items()}
     for section, name in (*LOCAL_PATHS, OWN_CELLS):
         table[section].pop(name, None)
+    if task.model.learner is not None:
+        del table["model"]["class"]
     return table
 
 
@@ -111,6 +121,14 @@ def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path} cannot be read: {reason(error)}; start with another --out") from error
+
+
+def unfinished_words(about: Mapping[str, Any]) -> str:
+    """Returns that a model file's job was not over, in words; empty if it was, or if there is no job."""
+    if about.get("finished") is not False:
+        return ""
+    sums = one_line(str(about.get("generation")))[:16]
+    return f"UNFINISHED: its job was not over after sum {sums}; take the file of a job that has ended"
 
 
 def read_about(path: Path) -> dict[str, Any]:

@@ -66,12 +66,13 @@ class Diverged(UserError):
 class Trained:
     """The result of a round's training: the new working model (d,), its mean loss, seconds.
 
-    `loss`: of the last whole epoch; if the time allowed for none, of the batches there were. `not_finite`:
-    how often a row counted as zero because its gradient was not finite. It stays on the node.
+    `loss`: of the last whole epoch; if the time allowed for none, of the batches there were; None if the
+    model does not say. `not_finite`: how often a row counted as zero because its gradient was not finite. It
+    stays on the node.
     """
 
     vector: Vector
-    loss: float
+    loss: float | None
     seconds: float
     not_finite: int = 0
 
@@ -128,8 +129,8 @@ def evaluated(
     return Evaluation(accuracy_of(said, wanted), own, found, headline, flaws, classes)
 
 
-class Learner(Protocol):
-    """The part of a node that reads its rows, and knows what a vector (d,) means to its owner."""
+class VectorModel(Protocol):
+    """What a node needs of a model: what a vector (d,) of its numbers means to the node's owner."""
 
     def vector(self) -> Vector:
         """Returns the common initial vector (d,)."""
@@ -143,25 +144,12 @@ class Learner(Protocol):
     def tensors(self, vector: Vector) -> dict[str, Array]:
         """Returns the tensors to write for `vector` (d,), by name."""
 
-    def module(self, vector: Vector) -> nn.Module:
-        """Returns a model with `vector` (d,), for inference."""
-
-    def curves(self, vector: Vector, task: Task) -> Curves | None:
-        """Returns the curves of an additive model with `vector` (d,); None for another, or an empty one."""
-
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        """The names of the tensors that may differ between peers."""
-
-    def resume(self, stored: Mapping[str, Array]) -> None:
-        """Restores the own tensors of an earlier start."""
-
-    def keep_features(self, folder: Path) -> None:
-        """Names the folder for features of a frozen body, if there is one."""
+    def made(self, vector: Vector) -> str:
+        """Returns what sums made of the model with `vector` (d,), in words; empty if its figures say it."""
 
 
-class LocalLearner(Learner, Protocol):
-    """A learner that turns the working vector (d,) into the next one, by itself."""
+class LocalModel(VectorModel, Protocol):
+    """A model that a node trains by itself, from the working vector (d,) to the next one."""
 
     def train(
         self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
@@ -371,6 +359,10 @@ class Trainer:
     def curves(self, vector: Vector, task: Task) -> Curves | None:
         """Returns the curves of an additive model with `vector` (d,); None for another, or an empty one."""
         return curves(self.module(vector), task) if isinstance(self._model, Additive) else None
+
+    def made(self, vector: Vector) -> str:
+        """Returns nothing: the figures say it."""
+        return ""
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
         """Returns all tensors of the model with `vector` (d,), by name; the shared ones are views of it."""

@@ -1,4 +1,4 @@
-"""How a member's vector becomes words of the ring Z_2^32, and what the sum of words stands for."""
+"""How a member's vector becomes words of a ring, and what the sum of words stands for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.vectors.pieces import Vector, Words
+from protocol.vectors.ring import WIDE, Ring
 
 
 class Encoding(Protocol):
@@ -17,6 +18,14 @@ class Encoding(Protocol):
     @property
     def members(self) -> int:
         """The number of members of a group."""
+
+    @property
+    def ring(self) -> Ring:
+        """The ring of the words."""
+
+    @property
+    def result(self) -> str:
+        """The type of a coordinate of the result: float32 or uint32."""
 
     def encode(self, vector: Vector, seed: bytes) -> tuple[Words, int]:
         """((d,) words in a new array, number of clipped coordinates) of a (d,) vector.
@@ -30,8 +39,11 @@ class Encoding(Protocol):
     def encoded(self, values: Vector, seed: bytes, start: int) -> Words:
         """(w,) words of these values, which begin at `start` of their vector, with its seed."""
 
-    def decode(self, total: Words, summands: int) -> Vector:
-        """What the ring sum (d,) of `summands` encoded vectors stands for; it may overwrite `total`."""
+    def decode(self, total: Words, summands: int, out: Vector) -> None:
+        """Write into `out` what the ring sum (w,) of `summands` encoded vectors stands for.
+
+        `out`: (w,) of the type `result`; it may share its memory with `total`, if their items are as long.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,8 @@ class WholeNumbers:
     """
 
     members: int
+    ring: Ring = WIDE
+    result: str = "<u4"
 
     def encode(self, vector: Vector, seed: bytes) -> tuple[Words, int]:
         """A copy of the words; none is clipped."""
@@ -56,11 +70,11 @@ class WholeNumbers:
         """These words."""
         return np.asarray(values, dtype="<u4")
 
-    def decode(self, total: Words, summands: int) -> Vector:
-        """The (d,) uint32 words of the sum."""
-        return total
+    def decode(self, total: Words, summands: int, out: Vector) -> None:
+        """Write the words of the sum."""
+        out[:] = total
 
 
-def encoding_of(bound: float | None, members: int) -> Encoding:
-    """Fixed point for coordinates within +-`bound`; whole numbers if `bound` is None."""
-    return WholeNumbers(members) if bound is None else FixedPoint(bound, members)
+def encoding_of(bound: float | None, members: int, ring: Ring = WIDE) -> Encoding:
+    """Fixed point for coordinates within +-`bound`; whole numbers, of 32 bits, if `bound` is None."""
+    return WholeNumbers(members) if bound is None else FixedPoint(bound, members, ring)

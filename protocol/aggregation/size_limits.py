@@ -15,8 +15,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 
-from protocol.aggregation.masked.layout import COUNT_SLOTS, Layout
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES, Layout
 from protocol.vectors.pieces import PIECE_WORDS, piece_count
+from protocol.vectors.ring import WIDE, Ring
 from protocol.wire import codec
 from protocol.wire.limits import CHECKS, MAX_HEADER_BYTES, MAX_PIECES
 from protocol.wire.masked_messages import (
@@ -44,9 +45,9 @@ Named = Callable[[int, int], Message]
 """(members, chunks) -> the longest message of its kind, without a payload."""
 
 
-def fits_masked(dimension: int, members: int) -> bool:
+def fits_masked(dimension: int, members: int, ring: Ring = WIDE) -> bool:
     """Whether a group of 4 or more can sum (dimension,) vectors with masks."""
-    layout = Layout(dimension, members)
+    layout = Layout(dimension, members, ALL_TO_ALL_BYTES, ring)
     return layout.everybody_adds or all(_fits(kind, members, layout.chunks) for kind in (_proposal, _check))
 
 
@@ -55,10 +56,10 @@ def fits_additive(dimension: int, members: int) -> bool:
     return _fits(_link, members, piece_count(dimension))
 
 
-def most_masked(members: int) -> int:
+def most_masked(members: int, ring: Ring = WIDE) -> int:
     """The longest vector that fits, up to a few words: a layout rounds up to a multiple of n chunks."""
     fitting = min(_most(_proposal, members), _most(_check, members))
-    return fitting // members * members * PIECE_WORDS - COUNT_SLOTS
+    return fitting // members * members * PIECE_WORDS - ring.counts
 
 
 def most_additive(members: int) -> int:

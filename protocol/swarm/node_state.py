@@ -119,17 +119,19 @@ class Aggregation:
         """The length of offers on a base of this generation, and of their sum."""
         return self.longest if self.lengths is None else self.lengths(generation)
 
+    def masked_for(self, members: int) -> MaskedSettings | None:
+        """How a group of this size sums with masks; None if it sums shares."""
+        return self.masked if members >= LEAST_MEMBERS else None
+
     def tolerance(self, members: int) -> Tolerance | None:
         """What a group of this size tolerates if it sums with masks; None if it sums shares."""
-        if self.masked is None or members < LEAST_MEMBERS:
-            return None
-        return self.masked.tolerance(members)
+        masked = self.masked_for(members)
+        return None if masked is None else masked.tolerance(members)
 
     def scheme(self, members: int, generation: int) -> Scheme | None:
         """How a group of this size on a base of this generation sums with masks; None: it sums shares."""
-        if self.masked is None or members < LEAST_MEMBERS:
-            return None
-        return self.masked.scheme(self.summed(generation), members)
+        masked = self.masked_for(members)
+        return None if masked is None else masked.scheme(self.summed(generation), members)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,11 +86,11 @@ def too_long(settings: Settings, members: int) -> list[Action]:
     A node checks this at its start for the group that it expects; with a tracker, or with peers that it was
     not configured with, a group may be larger.
     """
-    summed, masked = settings.aggregation.longest, settings.aggregation.tolerance(members) is not None
-    if (fits_masked if masked else fits_additive)(summed, members):
+    summed, masked = settings.aggregation.longest, settings.aggregation.masked_for(members)
+    if fits_additive(summed, members) if masked is None else fits_masked(summed, members, masked.ring):
         return []
-    kind = "masked sums" if masked else "additive shares"
-    most = (most_masked if masked else most_additive)(members)
+    kind = "additive shares" if masked is None else "masked sums"
+    most = most_additive(members) if masked is None else most_masked(members, masked.ring)
     why = (
         f"a group of {members} peers was formed, and {summed} parameters are too many for {kind} of "
         f"so many; allowed: at most {most}; share fewer of them (train.parameters), or have fewer peers come"

@@ -14,7 +14,8 @@ PIECE_WORDS = 1 << 18
 PIECE_BYTES = WORD_BYTES * PIECE_WORDS
 
 Floats = NDArray[np.float32]
-Words = NDArray[np.uint32]
+Words = NDArray[np.unsignedinteger[Any]]
+"""Words of a ring (protocol.vectors.ring)."""
 Vector = NDArray[Any]
 
 

@@ -20,7 +20,6 @@ from mechanisms.mechanism import Offer
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import LEAST_GROUPS, LEAST_MEMBERS, group_median, smallest_sum
 from node.data.dataset import Dataset
-from node.runtime.privacy.budget import offer_bound
 from node.storage.vector_files import Floats
 from node.system.errors import ConfigError
 from node.task.sections import Task
@@ -74,7 +73,6 @@ class LyingSwarm(Swarm):
         """See Swarm; a liar has no gate. Raises ConfigError."""
         super().__init__(task, datasets, salt)
         self._lie, self._groups = lie, groups
-        self._bound = offer_bound(task, self.members[0].mechanism)
         self._dealer = SeededWords(np.random.default_rng([_GROUPS, task.task.seed, salt]))
         self.liars = lie.liars(len(datasets), task.task.seed)
         for liar in self.liars:

@@ -38,6 +38,11 @@ from node.task.sections import Task
 from node.training.build import build_model
 from node.training.gradient_steps import steps_by
 from node.training.trainer import Evaluation, Trainer, shapes
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
+from protocol.crypto.prg import SEED_BYTES
+from protocol.vectors.ring import RINGS, WIDE
+from protocol.wire.limits import MAX_MEMBERS
 from scenarios.clients.gradients import Gradients
 from scenarios.clients.training import train_clients, training_of
 from scenarios.frame.digests import salt_of
@@ -48,6 +53,7 @@ from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import batch_seed
 
 _NOISE = 21  # a stream of random numbers: [this, seed, the arm's salt, peer]
+_ROUNDING = MAX_MEMBERS  # no peer has this number
 _BLOCK = 32
 
 
@@ -68,6 +74,8 @@ class Swarm:
         self.trainers = one_by_one.trainers
         self._evaluator = self.trainers[0]
         self.training = together(task, datasets, self.members) or one_by_one
+        self._ring, self._bound = RINGS[task.aggregation.bits], offer_bound(task, self.members[0].mechanism)
+        self._rounding = seeded_words(task, salt, _ROUNDING)
         self.base = self._evaluator.vector()
         self.gates = [Gated(trainer, task.aggregation.loss_gate, self.base) for trainer in self.trainers]
         self.offers: Sequence[Offer] = ()
@@ -136,8 +144,19 @@ class Swarm:
         return self.members[peer].offer(own - self.base)
 
     def _combined(self, vectors: Sequence[Floats]) -> Floats:
-        """The revealed combination of the offers, (d,) each: their mean."""
+        """The revealed combination of the offers, (d,) each: their mean, with short words on a grid."""
+        if self._ring != WIDE and len(vectors) >= LEAST_MEMBERS:
+            return self._on_grid(vectors)
         return np.asarray(np.mean(vectors, axis=0, dtype=np.float64), dtype=np.float32)
+
+    def _on_grid(self, vectors: Sequence[Floats]) -> Floats:
+        point, mean = FixedPoint(self._bound, len(vectors), self._ring), np.empty_like(vectors[0])
+        seed, total = np.empty(SEED_BYTES // 4, np.uint32), np.zeros(len(mean), self._ring.word)
+        for vector in vectors:
+            self._rounding.fill(seed)
+            total += point.encode(vector, seed.tobytes())[0]
+        point.decode(total, len(vectors), mean)
+        return mean
 
     def _agree(self, peers: Sequence[int], offers: Sequence[Offer]) -> None:
         weightings = [self.members[peer].weighting for peer in peers]

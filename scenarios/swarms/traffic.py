@@ -7,8 +7,8 @@ from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.linear_check import packed_bytes
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.crypto.prg import SEED_BYTES
-
-WORD_BYTES = 4
+from protocol.vectors.pieces import WORD_BYTES
+from protocol.vectors.ring import RINGS
 
 
 def sum_bytes(section: AggregationSection, dimension: int, members: int) -> float:
@@ -20,7 +20,7 @@ def sum_bytes(section: AggregationSection, dimension: int, members: int) -> floa
     if others < 1:
         return 0.0
     if section.protocol == "masked" and members >= LEAST_MEMBERS:
-        return _masked_bytes(Layout(dimension, members))
+        return _masked_bytes(Layout(dimension, members, ring=RINGS[section.bits]))
     if section.shares == "seed":
         return float((SEED_BYTES + vector) * others)
     return float(2 * vector * others)
@@ -30,7 +30,6 @@ def _masked_bytes(layout: Layout) -> float:
     """A masked vector to everybody; or each chunk to its reducer, its total to everybody, and the carries."""
     others = layout.members - 1
     if layout.everybody_adds:
-        return float(WORD_BYTES * layout.words * others)
-    chunks = layout.words / layout.members  # words that a member adds up
-    carries = packed_bytes(layout.words, layout.members) / layout.members
-    return (2 * WORD_BYTES * chunks + carries) * others
+        return float(layout.vector_bytes * others)
+    carries = packed_bytes(layout.words, layout.members)
+    return (2 * layout.vector_bytes + carries) / layout.members * others  # a member adds up a part

@@ -121,12 +121,16 @@ class BoxDisk:
         }
 
     def on_disk(self, rng: random.Random) -> Files:
-        """Returns what a power failure leaves: what was synced, and by chance some of the rest."""
+        """Returns what a power failure leaves: what was synced, and by chance some of the rest.
+
+        A file that was renamed has its synced content under either name.
+        """
         left = self.synced()
         for path, content in self.written().items():
             is_free = path not in left and not path.name.startswith("state.db")
             if is_free and path.parent in {self.folder, *left} and rng.random() < 0.5:
-                left[path] = None if content is None else content[: rng.choice((0, len(content)))]
+                sure = b"" if content is None else self._content.get(path.stat().st_ino, b"")
+                left[path] = None if content is None else rng.choice((sure, content))
         return left
 
     def synced(self) -> Files:

@@ -127,6 +127,24 @@ def test_without_one_of_them_the_job_stops_and_says_who_and_goes_on_once_it_is_b
     assert others[0].status == 0, "a node that comes back knows that the job is over"
 
 
+def test_who_waits_for_ever_says_for_whom_and_how_to_end_it_again_and_again(job) -> None:
+    box, _ = job(5, 4)
+    *others, gone = box.nodes
+    gone.when(gone.tell_to_end, RoundEnded)
+    for node in box.nodes:
+        node.start("--wait", "forever", "--set", "aggregation.group_timeout_s=100")
+    box.run_for(1000)
+    told = f"waiting for {gone.endpoint}, who made the last model; all sums have the members of the first one"
+    for node in others:
+        assert not node.is_over
+        lines = [line for line in node.lines if line.startswith(told)]
+        assert 9 <= len(lines) <= 10
+        assert all("Ctrl-C, and --again at all that are left" in line for line in lines)
+        node.tell_to_end()
+    box.run_to_the_end()
+    assert [node.summary["gone"] for node in others] == [[gone.endpoint]] * 4, "as --again needs to know"
+
+
 def test_another_job_begins_with_the_rest_once_that_is_affirmed(job) -> None:
     box, _ = job(5, 4)
     *others, gone = box.nodes
@@ -150,7 +168,13 @@ def test_another_job_begins_with_the_rest_once_that_is_affirmed(job) -> None:
     gone.start()
     first.start()
     box.run(until=lambda: gone.has_said("has begun another job, without members that were gone"))
-    gone.agreed = first.agreed
+    gone.tell_to_end()
+    box.run_to_the_end()
+    assert gone.summary["left_behind"]
+    for node in (gone, *others):  # it gets their result, and adds nothing to it
+        node.start("--again", "--yes")
+    box.run_to_the_end()
+    assert {node.status for node in box.nodes} == {0}
     has_all(box, members, range(4))
 
 

@@ -12,10 +12,13 @@ from node.app.run import Prepared, prepared_on
 from node.data.dataset import Dataset
 from node.observe.run_folder import RunFolder
 from node.options import NodeOptions
+from node.predict import __main__ as predict
 from node.system.system import System
+from node.task.import_path import import_class
 from node.task.load import read_task
 from node.task.sections import ADDITIVE, Task
 from node.task.table_models import TREES
+from node.training.figures.tallies import Scores
 from node.training.local_tensors import Array
 from node.training.model_file import read_tensors
 from protocol.wire.masked_messages import Masked, Release
@@ -59,7 +62,7 @@ def box_of(make_box):
     def make(task: Task, count: int, least: int) -> Box:
         def prepare(options: NodeOptions, system: System) -> Prepared:
             assert options.shard is not None
-            own = replace(task, aggregation=options.task.aggregation)
+            own = replace(task, aggregation=replace(options.task.aggregation, swarm_metric="scores"))
             return prepared_on(replace(options, task=own), rows(options.shard[0]), system)
 
         size = f"aggregation.min_participants={least}"
@@ -77,6 +80,22 @@ def have_one_model(box: Box, members: int) -> dict[str, Array]:
     return models[0]
 
 
+def has_the_metric_of_all(box: Box, task: Task, model: dict[str, Array], members: int) -> None:
+    """Checks that every node tells the figure of the last model on the test rows of all, and its own."""
+    tally, network = Scores(("no", "yes")), import_class(task.model.cls)(**task.model.args)
+    network.load_state_dict({name: torch.from_numpy(part) for name, part in model.items()})
+    network.requires_grad_(False)
+    counted = [tally.counted(network(rows(site).test_x), rows(site).test_y) for site in range(len(box.nodes))]
+    whole = tally.measured(np.sum(counted[:members], axis=0))
+    assert whole is not None
+    for node, own in zip(box.nodes, counted, strict=True):
+        told, mine = node.summary["swarm"], tally.measured(own)
+        assert (told["metric"], told["value"]) == ("accuracy", round(whole.metrics["accuracy"], 6))
+        assert (told["rows"], told["peers"]) == (members * 30, members)
+        assert mine is not None
+        assert told["mine"] == round(mine.metrics["accuracy"], 6)
+
+
 DEATHS = [
     (CURVES, 3, Moment(Sum, 1, 6)),
     (CURVES_AND_TREES, 5, Moment(Masked, 2, 15)),  # in a run, which is a tree
@@ -91,25 +110,45 @@ def test_one_dies_in_a_sum_and_all_have_the_same_model(box_of, task, count, mome
     box.nodes[-1].start()
     to_one_model(box)
     model = have_one_model(box, count)
+    has_the_metric_of_all(box, task, model, count)
     if task.model.cls == ADDITIVE:
         assert model["rows"][:8].sum() == count * 120
     if task.model.args["trees"]:
         ended = [line["round"] for line in box.nodes[0].history if line["participants"]]
         assert ended == list(range(1, len(ended) + 1)), "each round, a tree or as many sums, has a line"
-        assert len(ended) == (5 if task.model.cls == TREES else 9)
+        assert len(ended) == (6 if task.model.cls == TREES else 10)
     last = box.nodes[0].summary["generation"]
     assert last > 5
     shown = RunFolder(box.nodes[0].folder).read()
     assert (shown.exact, shown.over, shown.generation) == (True, True, last)
     told = [(line.sum_number, line.purpose) for line in shown.history]
-    assert told[-1] == (last, "trees" if task.model.args["trees"] else "curves")
+    assert told[-1] == (last, "metric")
+    assert [line.swarm is not None for line in shown.history] == [False] * (len(told) - 1) + [True]
     assert told[0][1] == "cells"
     assert (shown.curves is None) == (task.model.cls == TREES)
     if task is CURVES:
-        assert [purpose for _, purpose in told] == ["cells"] * 4 + ["curves"] * (last - 4)
+        assert [purpose for _, purpose in told] == ["cells"] * 4 + ["curves"] * (last - 5) + ["metric"]
         assert [curve.column for curve in shown.curves.columns] == ["age", "smokes"]
         assert {cell.share for cell in shown.curves.columns[1].cells} == {0.46, 0.54}
         assert shown.curves.columns[0].bands
+
+
+def test_a_model_without_one_of_its_members_is_marked_until_all_are_back(box_of, tmp_path, capsys) -> None:
+    box = box_of(CURVES, 5, 4)
+    *others, gone = box.nodes
+    dies(gone, Moment(Masked, 1, 6), power=False)
+    box.run(until=lambda: all(node.is_over for node in others))
+    folder, rows_to_predict = others[0].folder, tmp_path / "rows.csv"
+    rows_to_predict.write_text("age,smokes\n70,yes\n")
+    argv = ("--model", str(folder), "--data", str(rows_to_predict), "--out", str(tmp_path / "predicted.csv"))
+    assert predict.main(argv) == 0
+    assert "is UNFINISHED: its job was not over after sum 5; take" in capsys.readouterr().err
+    assert RunFolder(folder).read().is_unfinished
+    box.start_all()
+    to_one_model(box)
+    assert predict.main(argv) == 0
+    assert "UNFINISHED" not in capsys.readouterr().err
+    assert not RunFolder(folder).read().is_unfinished
 
 
 def test_who_comes_late_receives_the_trees(box_of) -> None:
@@ -120,4 +159,4 @@ def test_who_comes_late_receives_the_trees(box_of) -> None:
     box.run(until=early[0].has_aggregated)
     late.start()
     to_one_model(box)
-    have_one_model(box, 4)
+    has_the_metric_of_all(box, TREES_ALONE, have_one_model(box, 4), 4)

@@ -161,6 +161,42 @@ def test_from_a_run_to_its_page_a_report_and_predictions(
     expect(page.locator("#swarms tr")).to_have_count(1)
 
 
+def test_from_a_file_to_statistics_and_their_report(window: Window, served: Served, folder: Path):
+    page = open_desk(window, served, "dark", NARROW)
+    page.get_by_role("link", name="Choose a file").click()
+    page.get_by_label("What for").select_option("statistics")
+    expect(page.locator("#target")).to_be_hidden()
+    page.get_by_label("The groups of table one").select_option("sex")
+    page.locator("#formula").fill("outcome ~ age + height")
+    window.may_be_refused = True
+    page.get_by_role("button", name="See how it is read").click()
+    expect(page.locator("#look-why")).to_contain_text("names 'height', which is no column of the task")
+    page.locator("#formula").fill("outcome ~ age + lactate")
+    page.get_by_label("Survival curves: the time").select_option("age")
+    page.get_by_label("Survival curves: whether it happened then").select_option("outcome")
+    flawless(page)
+    page.get_by_role("button", name="See how it is read").click()
+    page.get_by_role("button", name="Propose a task").click()
+    expect(page.locator("#sentences")).to_contain_text("table one by sex")
+    expect(page.locator("#sentences")).to_contain_text("outcome ~ age + lactate (binomial)")
+    expect(page.locator("#sentences")).to_contain_text("outcome after age by sex, in steps of 1")
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("#findings")).to_contain_text("also those that the report hides")
+    flawless(page)
+
+    run = run_in(folder / "runs" / "ward-1", job_view(ended=6), ended=True, over=True)
+    (run / "task-statistics.html").write_text("<h1>Statistics</h1>")
+    (run / "task-statistics-table1.csv").write_text("Column,all,f,m\nn,300,151,149\nage,61,60,62\n")
+    page.get_by_role("link", name="All swarms").click()
+    page.locator("#swarms tr").get_by_role("link").click()
+    expect(page.locator("#table-one tr")).to_have_count(2)
+    expect(page.locator("#report-form")).to_be_hidden()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the report").click()
+    assert Path(download.value.path()).read_text() == "<h1>Statistics</h1>"
+    flawless(page)
+
+
 def test_without_its_token_the_page_shows_nothing(window: Window, served: Served):
     window.may_be_refused = True
     page = window.raw(f"http://{served.endpoint}/")

@@ -295,7 +295,7 @@ def test_a_job_counts_its_sums_says_what_they_are_for_and_what_follows_if_a_memb
     late = replace(job.history[-1], outcome="fallback", reason="late-member", participants=0)
     with Served(missing) as served:
         page = window.open(served.url)
-        expect(page.locator("#now-title")).to_have_text("Sum 8 of at most 12: curves")
+        expect(page.locator("#now-title")).to_have_text("Sum 8: curves")
         expect(page.locator("#now-waiting")).to_contain_text(
             "Waiting for ward b; the job stops (since 1 Jan 1970"
         )
@@ -309,6 +309,8 @@ def test_a_job_counts_its_sums_says_what_they_are_for_and_what_follows_if_a_memb
         served.show(replace(job, phase="following", waiting_for=(), history=(*job.history[:-1], late)))
         expect(page.locator("#now-sentence")).to_contain_text("its rows count from the next job on")
         expect(page.locator("#rounds tr").first).to_contain_text("Curves: by the others")
+        served.show(replace(job, ended=True))
+        expect(page.locator("#now-title")).to_have_text("Unfinished: 7 sums are done")
         served.show(replace(job, over=True, ended=True))
         expect(page.locator("#now-title")).to_have_text("7 sums are done")
 

@@ -1,29 +1,51 @@
-"""One of five real nodes with additive shares is killed by pid after it has spent its vector.
+"""One of three real nodes of an exact job is killed by pid after it has spent its words, and comes back.
 
-The others have voted for a sum that needs the dead node's, so they wait until it is back.
-All other steps of a round, and which vectors were spent: tests/box/test_kills.py.
+The others have voted for a sum that needs the dead node's, so they wait until it is back; all end with the
+same bits. All other steps, and which vectors were spent: tests/box/test_kills.py, test_jobs_killed.py.
 """
 
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
+import pytest
+
+from node.init import __main__ as init
 from tests.e2e.dying_peer import Fate, Orders
-from tests.e2e.swarm import ADDITIVE, Swarm, one_digest
-from tests.run_folders import fact, rows, summary
+from tests.e2e.processes import Nursery, Process, free_endpoint
+from tests.e2e.swarm import one_digest, settings
+from tests.own_data import ward
+from tests.run_folders import rows, summary
 
-VICTIM = 3
+NODES = 3
+CURVES = ("node.__main__", ("--task",), settings("model.args.trees=0"))
+STATISTICS = ("node.stats", (), settings("privacy.mechanism=none", 'statistics.tables=[["ward", "smoker"]]'))
 
 
-def test_a_node_killed_with_its_vector_spent_comes_back_and_spends_nothing_twice(make_swarm) -> None:
-    swarm: Swarm = make_swarm(5, 5, ADDITIVE)
-    nodes = swarm.start_all({VICTIM: Orders(fate=Fate("Sum", session=2))})
-    victim = nodes.pop(VICTIM)
+@pytest.mark.parametrize(("job", "session"), [(CURVES, 6), (STATISTICS, 3)], ids=["curves", "statistics"])
+def test_a_node_killed_in_a_sum_comes_back_and_all_have_one_result(
+    nursery: Nursery, tmp_path: Path, job: tuple[str, tuple[str, ...], list[str]], session: int
+) -> None:
+    task, (module, named, sets) = tmp_path / "ward.toml", job
+    for number in range(NODES):
+        (tmp_path / f"{number}.csv").write_text(ward(150 + 50 * number, number))
+    drafted = ("--target", "outcome", "--agree", "--privacy", "none", "--out", str(task))
+    assert init.main(["--data", str(tmp_path / "0.csv"), *drafted]) == 0
+    endpoints = [free_endpoint() for _ in range(NODES)]
+
+    def start(number: int, orders: Orders | None = None) -> Process:
+        where = ("--peers", ",".join(endpoints), "--listen", endpoints[number], "--wait", "forever")
+        own = ("--data", str(tmp_path / f"{number}.csv"), "--out", str(tmp_path / f"out-{number}"))
+        return nursery.module(module, *named, str(task), *where, *own, "--json", *sets, orders=orders)
+
+    others = [start(number) for number in range(1, NODES)]
+    victim = start(0, Orders(fate=Fate("Sum", session)))
     assert victim.status() == -signal.SIGKILL
-    out = swarm.out(VICTIM)
-    assert rows(out, "select max(round) from ledger") == [(fact(out, "round") + 1,)]
-    assert (fact(out, "fresh") is None, fact(out, "spent") is None) == (True, False)
-    one_digest([node.ends_well() for node in (*nodes, swarm.start(VICTIM))])
+    out = tmp_path / "out-0"
+    ends = [node.ends_well() for node in (*others, start(0))]
+    one_digest(ends)
+    assert all(end["finished"] and end["generation"] > session for end in ends)
     ledger = rows(out, "select sid, round from ledger")
     assert len({sid for sid, _ in ledger}) == len({round for _, round in ledger}) == len(ledger)
     assert summary(out)["offers"] == len(ledger)

@@ -306,8 +306,7 @@ def forged_lock(included: int, view: int, proof: str) -> Lie:
 def zeros(member: Member) -> list[bytes]:
     """Makes totals that are all 0, chunk by chunk."""
     layout = member.layout
-    lengths = map(layout.length, range(layout.chunks))
-    return [bytes(payload_bytes(length, layout.members)) for length in lengths]
+    return [bytes(payload_bytes(layout, index)) for index in range(layout.chunks)]
 
 
 def forged_vote(member: Member, included: int, view: int, proof: str) -> ViewChange:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -18,13 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from node.data.files.csv_head import Head, header_of, read_head
 from node.data.files.formats import kind_of
+from node.data.files.text_folder import CLASS, TEXT, batches_of
 from node.data.persons import Persons, persons_of
 from node.data.remedies import without_columns
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.data.text.columns import raw_words, words_of
+from node.data.text.vectors import is_vectors, list_bytes
 from node.storage.regular_files import check_regular
 from node.system.errors import ConfigError, one_line, reason, shown
 from node.task.dialect import PLAIN, Dialect
@@ -64,7 +67,9 @@ class Frame:
     columns: dict[str, pa.ChunkedArray]
     rows: int
     unusable: dict[str, str]
-    """Columns that were not read because their cells are no single values (lists, records): name to type."""
+    """Columns that were not read because of what their cells are (records, lists of text): name to type."""
+    vectors: dict[str, pa.ChunkedArray] = field(default_factory=dict)
+    """Columns (n,) of lists of numbers, by name."""
     encoding: str | None = None
     """The encoding of a text file."""
     separator: str | None = None
@@ -74,6 +79,11 @@ class Frame:
     persons: Persons | None = None
     """The person of each row, if that was asked for."""
 
+    def type_of(self, name: str) -> str | None:
+        """Returns the type of a column whose cells are no single values; None for another column."""
+        lists = self.vectors.get(name)
+        return self.unusable.get(name) if lists is None else one_line(str(lists.type))
+
 
 def read_frame(
     path: Path,
@@ -82,7 +92,7 @@ def read_frame(
     dialect: Dialect = PLAIN,
     drawing: RowDraws | None = None,
 ) -> Frame:
-    """Reads the table in `path`: .csv, .tsv, .txt, each also .gz, .xlsx, or .parquet.
+    """Reads the table in `path`: .csv, .tsv, .txt, each also .gz, .xlsx, .parquet, or a folder of texts.
 
     `wanted` are the columns to return, None for all; `drawing` draws each row, by all columns of the file,
     and asks whose it is.
@@ -94,6 +104,10 @@ def read_frame(
                 return _read_parquet(path, wanted, dialect, limits, drawing)
             case "workbook":
                 return _read_workbook(path, wanted, dialect, limits, drawing)
+            case "texts":
+                drawn = _Drawn(path, (CLASS, TEXT), drawing, dialect)
+                batches = map(drawn.seen, batches_of(path, dialect.encoding or "utf-8"))
+                return drawn.told(_frame(path, [*_chosen(path, (CLASS, TEXT), wanted)], batches, limits, {}))
             case "table" | "npz":
                 return _read_text(path, wanted, dialect, limits, drawing)
     except _UNREADABLE as error:
@@ -121,6 +135,8 @@ def read_header(path: Path, dialect: Dialect) -> list[str]:
                 head = read_head(path, dialect.encoding, dialect)
             first = next(csv.reader(io.StringIO(head.text), delimiter=head.separator), [])
             return [cell.strip() for cell in first]
+        case "texts":
+            return [CLASS, TEXT]
         case "npz":
             return []
 
@@ -237,21 +253,34 @@ def _read_parquet(
     check_regular(path)
     with pq.ParquetFile(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
+        kinds = {field.name: field.type for field in schema}
         unpacked = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-        _check(path, metadata.num_rows, unpacked, limits)
-    kinds = {field.name: field.type for field in schema}
+        _check(path, metadata.num_rows, max(unpacked, _list_bytes(metadata, kinds)), limits)
     if len(kinds) < len(schema):
         fail(path, " has two columns of the same name; each needs a name of its own")
     header = header_of(path, list(kinds))
     chosen = _chosen(path, header, wanted)
-    plain = [name for name in chosen if _is_plain(kinds[name])]
-    unusable = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
-    read = plain if drawing is None else [name for name in header if _is_plain(kinds[name])]
+    kept, unusable = _usable(chosen, kinds)
+    read, _ = _usable(chosen if drawing is None else header, kinds)
     text = [name for name in read if _is_text(kinds[name])]
     with pq.ParquetFile(path, read_dictionary=text) as file:
         batches = file.iter_batches(_BATCH_ROWS, columns=read, use_threads=False)
         drawn = _Drawn(path, read, drawing, dialect)
-        return drawn.told(_frame(path, plain, map(drawn.seen, batches), limits, unusable))
+        return drawn.told(_frame(path, kept, map(drawn.seen, batches), limits, unusable))
+
+
+def _list_bytes(metadata: pq.FileMetaData, kinds: Mapping[str, pa.DataType]) -> int:
+    """Returns the most bytes of lists of numbers; a page may hold one number and how often it comes."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
+    roots = {name for name, kind in kinds.items() if is_vectors(kind)}
+    return sum(8 * chunk.num_values for chunk in chunks if chunk.path_in_schema.split(".")[0] in roots)
+
+
+def _usable(chosen: Sequence[str], kinds: Mapping[str, pa.DataType]) -> tuple[list[str], dict[str, str]]:
+    """Returns the columns that can be read, and the type of each of the others."""
+    kept = [name for name in chosen if _is_plain(kinds[name]) or is_vectors(kinds[name])]
+    return kept, {name: one_line(str(kinds[name])) for name in chosen if name not in kept}
 
 
 def frame_of(
@@ -269,12 +298,11 @@ def frame_of(
             table = table.set_column(place, field_.name, text)
     kinds = {name: table.schema.field(name).type for name in header}
     chosen = _chosen(DATA_FRAME, header, wanted)
-    plain = [name for name in chosen if _is_plain(kinds[name])]
-    unusable = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
-    read = [name for name in header if _is_plain(kinds[name])]
+    kept, unusable = _usable(chosen, kinds)
+    read, _ = _usable(header, kinds)
     drawn = _Drawn(DATA_FRAME, read, drawing, dialect)
     batches = table.select(read).to_batches(_BATCH_ROWS)
-    return drawn.told(_frame(DATA_FRAME, plain, map(drawn.seen, batches), limits, unusable))
+    return drawn.told(_frame(DATA_FRAME, kept, map(drawn.seen, batches), limits, unusable))
 
 
 class _Drawn:
@@ -306,9 +334,8 @@ class _Drawn:
     def seen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Draws the rows of a batch, which has all columns, if they were asked for; returns the batch."""
         if self._drawing is not None:
-            words = (raw_words(pa.chunked_array([batch.column(name)])) for name in sorted(batch.schema.names))
-            columns = [(one.words, one.codes) for one in words]
-            self._parts.append(self._drawing.of_columns(columns, self._encoding))
+            cells = (pa.chunked_array([batch.column(name)]) for name in sorted(batch.schema.names))
+            self._parts.append(self._drawing.of_columns([*map(_drawn_by, cells)], self._encoding))
             if self._drawing.person is not None:
                 self._names.append(batch.column(self._drawing.person))
         return batch
@@ -326,6 +353,14 @@ class _Drawn:
         return persons_of(
             self._path, drawing.person, words.words, words.codes, blank_is_own=drawing.blank_is_own
         )
+
+
+def _drawn_by(column: pa.ChunkedArray) -> tuple[Sequence[str | bytes], NDArray[np.int64]]:
+    """Returns the distinct words of a column, or the bytes of its lists, and which one each row (n,) has."""
+    if is_vectors(column.type):
+        return list_bytes(column)
+    found = raw_words(column)
+    return found.words, found.codes
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -362,7 +397,9 @@ def _frame(
             path, f" has {rows} rows; at least {limits.least_rows} are needed{_WHY * (limits.least_rows > 1)}"
         )
     table = pa.Table.from_batches(kept).unify_dictionaries()
-    return Frame(path, {name: table[name] for name in names}, rows, unusable)
+    lists = {name: table[name] for name in names if is_vectors(table.schema.field(name).type)}
+    columns = {name: table[name] for name in names if name not in lists}
+    return Frame(path, columns, rows, unusable, vectors=lists)
 
 
 def _check(path: Path, rows: int, size: int, limits: Limits) -> None:

@@ -7,17 +7,17 @@ from typing import Literal
 
 from node.system.errors import ConfigError, shown
 
-Kind = Literal["table", "workbook", "parquet", "npz"]
+Kind = Literal["table", "workbook", "parquet", "npz", "texts"]
 
 _TEXT = frozenset({".csv", ".tsv", ".txt"})
 _WORKBOOKS = frozenset({".xlsx", ".xlsm"})
 _OTHER_SHEETS = frozenset({".xls", ".xlsb", ".ods", ".numbers"})
-TABLES = frozenset({"table", "workbook", "parquet"})
+TABLES = frozenset({"table", "workbook", "parquet", "texts"})
 """The kinds with a header and columns."""
 
 
 def kind_of(path: Path) -> Kind:
-    """Returns "table" (text with a separator, also .gz), "workbook", "parquet" or "npz".
+    """Returns "table" (text with a separator, also .gz), "workbook", "parquet", "npz", or "texts": a folder.
 
     Raises ConfigError for other names.
     """
@@ -33,7 +33,10 @@ def kind_of(path: Path) -> Kind:
         return "workbook"
     if last in _OTHER_SHEETS:
         raise ConfigError(f"data file {shown(str(path))} is refused; save it as .xlsx or as .csv")
+    if path.is_dir():
+        return "texts"
     raise ConfigError(
         f"data file {shown(str(path))} is refused; allowed: .csv, .tsv or .txt (each also .gz), .xlsx, "
-        ".parquet, .npz, or a folder of images with a task that has a schema (python -m node.init makes one)"
+        ".parquet, .npz, or a folder of images or texts with a task that has a schema (python -m "
+        "node.init makes one)"
     )

@@ -15,6 +15,7 @@ const answered = async (path, how) => {
     throw new Refused("The command cannot be reached: has it ended? Start it again, and open the address that it prints.");
   }
   if (answer.status === 401) throw new Locked();
+  if (answer.ok && answer.headers.get("Content-Disposition")) return answer.blob();
   if (answer.headers.get("Content-Type")?.startsWith("application/json")) {
     const values = await answer.json();
     if (answer.ok) return values;
@@ -26,6 +27,13 @@ const answered = async (path, how) => {
 export const get = (path, query = {}) => {
   const named = new URLSearchParams(query).toString();
   return answered(named ? `${path}?${named}` : path, { headers: authorization() });
+};
+
+// Saves a file as a download: the address of a link would need the token.
+export const saved = async (path, query, name) => {
+  const address = URL.createObjectURL(await get(path, query));
+  Object.assign(document.createElement("a"), { href: address, download: name }).click();
+  URL.revokeObjectURL(address);
 };
 
 export const post = (path, form) =>

@@ -7,9 +7,14 @@ import { files, headed, items, options } from "./fields.js";
 
 const TEXTS = ["target", "target-kind", "person", "peers", "rounds", "privacy", "epsilon", "come-and-go", "model"];
 
+const OF_STATISTICS = ["by", "family", "time", "event"];
+
+const isForStatistics = () => byId("goal").value === "statistics";
+
 const form = () => {
-  const values = { data: byId("data-file").value };
-  for (const name of TEXTS) values[name] = byId(name).value.trim();
+  const values = { data: byId("data-file").value, statistics: isForStatistics() };
+  values.formula = byId("formula").value.split("\n").map((line) => line.trim()).filter(Boolean);
+  for (const name of [...TEXTS, ...OF_STATISTICS]) values[name] = byId(name).value.trim();
   values["leave-out"] = [...byId("leave-out-list").querySelectorAll("input:checked")].map((box) => box.value);
   values.missing = byId("missing").value.trim() ? [byId("missing").value.trim()] : [];
   return values;
@@ -25,8 +30,17 @@ const choice = (name) => {
 const columns = (names) => {
   options(byId("target"), names.map((name) => [name, name]), names.at(-1));
   options(byId("person"), [["", "found out"], ["none", "each row is a person's only one"], ...names.map((name) => [name, name])]);
+  const each = names.map((name) => [name, name]);
+  options(byId("by"), [["", "found out"], ["none", "none"], ...each]);
+  for (const id of ["time", "event"]) options(byId(id), [["", "none"], ...each]);
   byId("leave-out-list").replaceChildren(...names.map(choice));
   for (const id of ["target-field", "person-field", "leave-out", "rows-box"]) byId(id).hidden = !names.length;
+};
+
+// Hides what has nothing to do with what the task is for.
+const aim = () => {
+  for (const part of byId("data-form").querySelectorAll(".learn, .statistics")) part.hidden = part.classList.contains("statistics") !== isForStatistics();
+  byId("understood").hidden = true;
 };
 
 const choose = async (file) => {
@@ -60,6 +74,7 @@ export const dataScreen = {
     byId("data-none").hidden = data.length > 0;
     files(byId("data-file"), data, query.get("file"));
     byId("data-file").addEventListener("change", (event) => choose(event.target.value));
+    byId("goal").addEventListener("change", aim);
     desk.steps(byId("data-form"), "look", form, { done: understood });
     const asked = () => ({ ...form(), out: byId("out").value, force: byId("force").checked });
     const done = ({ task, lines }) => {

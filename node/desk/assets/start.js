@@ -3,7 +3,7 @@
 import { byId, element, rows } from "../page/elements.js";
 
 const STATES = {
-  over: "over", silent: "silent: it does not run", runs: "runs", unreadable: "cannot be read",
+  over: "over", unfinished: "stopped unfinished", silent: "silent: it does not run", runs: "runs", unreadable: "cannot be read",
   invites: "others are invited", joins: "waits for the list", closed: "the list is closed; it has not learned yet",
 };
 

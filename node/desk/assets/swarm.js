@@ -3,7 +3,7 @@
 import { CurvesPart } from "../page/curves.js";
 import { byId, children, element, rows, say } from "../page/elements.js";
 import { bytes, noteOf, ofDate } from "../page/words.js";
-import { get } from "./ask.js";
+import { get, saved } from "./ask.js";
 import { files, findings, headed, items } from "./fields.js";
 
 const AGAIN_MS = 1000;
@@ -71,6 +71,7 @@ const sentence = ({ line, talk, standing, waits }) => {
   const ended = talk && talk.status > 0 && talk.status !== INTERRUPTED ? `${NAMES[talk.name]} has ended with a fault; what it said stands below. ` : "";
   if (!line) return ended || `${NAMES[talk?.name] ?? "It"} has ended.`;
   if (line.state === "over") return `${ended}It is over: ${line.done}.`;
+  if (line.state === "unfinished") return `${ended}It stopped unfinished after ${line.done}: a member did not come, or you ended it.`;
   if (line.state === "runs") return `${ended}It runs: ${line.done}.`;
   if (line.state === "silent") return `${ended}It does not run: ${line.done} are over.`;
   if (standing === "closed") return `${ended}The list is closed. Start learns with its members.`;
@@ -144,8 +145,21 @@ export const swarmScreen = {
       if (isAtEnd) list.scrollTop = list.scrollHeight;
     };
 
+    let shownTable = "";
+
+    // Statistics that are over: table one here, all else in the report.
+    const statistics = (found) => {
+      byId("statistics").hidden = !found;
+      const written = JSON.stringify(found);
+      if (!found || written === shownTable) return;
+      shownTable = written;
+      say(byId("statistics-sentence"), `Table one of all members' rows. Models, curves and methods stand in the report, ${found.file}.`);
+      headed("table-one-head", "table-one", found.columns, found.rows);
+    };
+
     const draw = () => {
       const { line, folder, standing, seats } = now;
+      statistics(now.statistics);
       say(byId("title"), folder || NAMES[now.talk.name]);
       talk();
       byId("seats-box").hidden = !seats?.length;
@@ -160,7 +174,7 @@ export const swarmScreen = {
       const hasRun = Boolean(line?.rounds);
       byId("watch").hidden = !hasRun;
       byId("watch").href = `run/${encodeURIComponent(folder)}/`;
-      byId("report-form").hidden = !hasRun;
+      byId("report-form").hidden = !hasRun || Boolean(now.statistics);
       byId("predict-form").hidden = line?.model_bytes == null;
       const so = hasRun ? `after ${line.done}` : "";
       say(byId("model-sentence"), line?.model_bytes == null ? "" : `${folder}/model.safetensors, ${bytes(line.model_bytes)}: ${line.state === "over" ? `the common model ${so}` : `as it is ${so}`}. It stays on this machine unless you pass it on.`);
@@ -207,6 +221,17 @@ export const swarmScreen = {
     });
     byId("end").addEventListener("click", async () => {
       if (await desk.act(why, "/v1/end", { talk: now.talk.number })) await look();
+    });
+
+    byId("statistics-save").addEventListener("click", async () => {
+      const failed = byId("statistics-why");
+      failed.hidden = true;
+      try {
+        await saved("/v1/statistics", { run: now.folder }, now.statistics.file.split("/").at(-1));
+      } catch (error) {
+        failed.hidden = false;
+        say(failed, error.message);
+      }
     });
 
     byId("later-form").addEventListener("submit", async (event) => {

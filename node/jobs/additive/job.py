@@ -192,6 +192,15 @@ class AdditiveJob:
         """What its sums are for, each in a word, and how many."""
         return (("cells", self.count_sums), ("curves", MOST_NEWTON_SUMS))
 
+    @property
+    def course(self) -> str:
+        """How many sums it makes, in words, for who is about to take part."""
+        return f"{self.count_sums} for cells, then at most {MOST_NEWTON_SUMS} for curves"
+
+    def made(self, base: Floats) -> str:
+        """Returns nothing: there are curves alone."""
+        return ""
+
     def all_rows(self, base: Floats) -> int:
         """Returns the rows of all members, from a base after all counts."""
         return self._known(base)[0].all_rows

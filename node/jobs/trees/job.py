@@ -34,6 +34,7 @@ from node.models.additive import Additive
 from node.models.tree_ensemble import CELL_BITS, added, ensemble_shape, leaves
 from node.models.trees import Trees
 from node.storage.vector_files import Floats
+from node.system.errors import counted
 from protocol.wire.ids import Key
 
 FARTHEST = 8.0
@@ -124,6 +125,24 @@ class TreesJob:
         """What its sums are for, each in a word, and how many."""
         counts, trees = self._curves.count_sums, self.most_sums - self._first
         return (("cells", counts), ("curves", self._first - counts), ("trees", trees))
+
+    @property
+    def course(self) -> str:
+        """How many sums it makes, in words, for who is about to take part."""
+        trees, depth = self._forest.trees, self._forest.depth
+        before = self._curves.course if self._forest.curve_sums else f"{self._curves.count_sums} for cells"
+        return f"{before}, then {depth} for each tree while trees help, {trees} at most"
+
+    def made(self, base: Floats) -> str:
+        """Returns how many trees stay, and why no more do; empty until the job is over."""
+        if not self.is_over(base):
+            return ""
+        kept, grown = self._kept(base), int(base[self._curves.length + 1]) + 1
+        first = "curves" if self._forest.curve_sums else ""
+        if kept == 0 and first:
+            return f"curves alone: {counted(grown, 'tree')} did not lower the loss on rows held back"
+        rest = f" (of {grown}: more did not lower the loss on rows held back)" if kept < grown else ""
+        return f"{' and '.join(filter(None, (first, counted(kept, 'tree'))))}{rest}"
 
     def words(self, generation: int) -> int:
         """Returns the words of a sum of the curves, or of a level."""
@@ -273,6 +292,9 @@ class TreesJob:
         """Returns a view of the trees: (outputs, trees, nodes, numbers)."""
         return base[self._trees_at :].reshape(self._shape)
 
+    def _kept(self, base: Floats) -> int:
+        return int(base[self._curves.length + (0 if self.is_over(base) else 1)])
+
     def model(self, base: Floats) -> Additive | Trees:
         """Returns the model of a base: its curves if it has Newton sums, and the trees that lowered the loss.
 
@@ -280,7 +302,7 @@ class TreesJob:
         """
         plan, forest, many = self._plan, self._forest, self._plan.outputs > 1
         curves = self._curves.model(base[: self._curves.length])
-        kept = int(base[self._curves.length + (0 if self.is_over(base) else 1)])
+        kept = self._kept(base)
         nodes = torch.from_numpy(self._grown(base)[:, :kept].copy())
         if not forest.curve_sums:
             trees = Trees(plan.columns, plan.outputs, plan.cells, many, forest.trees, forest.depth)

@@ -31,14 +31,20 @@ from node.runtime.contributions.metric_of_all import (
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import make_weighting
 from node.runtime.privacy.budget import make_mechanism, noise_of_counts, offer_bound
+from node.storage.records import SwarmFigure
 from node.storage.state import State
+from node.storage.vector_files import Floats
 from node.system.errors import ConfigError
 from node.system.system import SYSTEM, Entropy, System
+from node.task.combinations import no_row_gradients
 from node.task.sections import MOST_CONFUSED, Task
 from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
-from node.training.trainer import Learner, Shapes, Trainer, make_trainer, shapes
+from node.training.own_learner import OwnLearner
+from node.training.trainer import LocalModel, Shapes, Trainer, VectorModel, make_trainer, shapes
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.vectors.ring import RINGS, WIDE
 from protocol.wire.limits import MAX_MEMBERS
 
 
@@ -61,14 +67,22 @@ def design(task: Task, dataset: Dataset) -> Design:
     return Design(model, named, mechanism)
 
 
-L_co = TypeVar("L_co", bound=Learner, covariant=True)
+FigureOf = Callable[[Floats, int], SwarmFigure | None]
+"""Reads the metric of all members' rows that a base (d,) of a generation tells, itself."""
+
+
+def _no_figure(vector: Floats, generation: int) -> None:
+    """Reads nothing: bases tell no metric."""
+
+
+M_co = TypeVar("M_co", bound=VectorModel, covariant=True)
 
 
 @dataclass(frozen=True)
-class Learning(Generic[L_co]):
+class Learning(Generic[M_co]):
     """A node's trainer and mechanism, and what it and its groups handle of them."""
 
-    trainer: L_co
+    trainer: M_co
     mechanism: Mechanism
     spends_for: str
     """The name under which the key's spend file books this node's charges (node.storage.spend_file)."""
@@ -89,6 +103,13 @@ class Learning(Generic[L_co]):
     """What the sums of a job are for, each in a word with their number; (): all are alike."""
     job: Job | None = None
     """What the sums are for, if each is for one base, in whole numbers; None: they are of updates."""
+    figure: FigureOf = _no_figure
+    """Reads a metric of all members' rows in a job's last base."""
+
+    @property
+    def torch(self) -> Trainer | None:
+        """The trainer if it has a torch module; None: the vectors are another framework's, or a job's."""
+        return self.trainer if isinstance(self.trainer, Trainer) else None
 
 
 def make_learning(
@@ -105,10 +126,37 @@ def make_learning(
         return _steps(task, model, dataset, seed, mechanism, entropy)
     if is_exact(task):
         return _exact(task, model, dataset, seed, mechanism)
-    bound = offer_bound(task, mechanism)
     trainer = make_trainer(task, model, dataset, seed, mechanism.gradient, system)
-    weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
-    metric = make_swarm_metric(task, trainer, dataset, mechanism, bound, entropy)
+    metric = make_swarm_metric(task, trainer, dataset, mechanism, offer_bound(task, mechanism), entropy)
+    return _updates(task, trainer, len(dataset.train_y), metric, mechanism, entropy)
+
+
+def learning_of(task: Task, learner: OwnLearner, system: System = SYSTEM) -> Learning[OwnLearner]:
+    """Prepares a node's learning by a learner of another framework; raises ConfigError.
+
+    Its mechanism may clip and noise updates, but knows nothing of rows.
+    """
+    mechanism = make_mechanism(task, learner.shapes, rows=1)
+    if mechanism.gradient is not None or isinstance(mechanism, DistributedDP):
+        raise ConfigError(no_row_gradients(task.privacy.mechanism))
+    check_loss_gate(task, mechanism)
+    if task.aggregation.loss_gate is not None and not learner.has_loss:
+        raise ConfigError(
+            f"aggregation.loss_gate = {task.aggregation.loss_gate:g} is refused: {learner} has no method "
+            "loss, its mean loss on the rows that it learns from; add one, or leave the gate out"
+        )
+    rows = learner.rows if task.aggregation.weighting == "samples" else 1
+    return _updates(task, learner, rows, NoMetric(), mechanism, system.entropy)
+
+
+Local = TypeVar("Local", bound=LocalModel)
+
+
+def _updates(
+    task: Task, trainer: Local, rows: int, metric: SwarmMetric, mechanism: Mechanism, entropy: Entropy
+) -> Learning[Local]:
+    bound = offer_bound(task, mechanism)
+    weighting = make_weighting(task.aggregation, rows, bound)
     return Learning(
         trainer=trainer,
         mechanism=mechanism,
@@ -117,8 +165,19 @@ def make_learning(
         offered=len(trainer.vector()) + weighting.slots + metric.slots,
         bound=bound,
         computed=_computed(mechanism),
-        words={**weighting.words, **swarm_metric_words(task, mechanism)},
+        words={**weighting.words, **_grid_words(task, bound), **swarm_metric_words(task, mechanism)},
     )
+
+
+def _grid_words(task: Task, bound: float) -> Mapping[str, str]:
+    """Returns the line about the grid of short words; empty if words are long."""
+    ring = RINGS[task.aggregation.bits]
+    if ring == WIDE:
+        return {}
+    return {
+        "grid": f"{ring.bits}-bit words: coordinates within +-{bound:g}, rounded at random, without bias, to "
+        f"steps of {1 / FixedPoint(bound, 1, ring).scale:.2g} times the members of a group"
+    }
 
 
 def make_tally(kind: str, dataset: Dataset, has_schema: bool) -> Tally:
@@ -232,12 +291,9 @@ def _steps(
 def _exact(
     task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: Mechanism
 ) -> Learning[Trainer]:
-    if task.aggregation.swarm_metric != "none":
-        raise ConfigError(
-            f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} is refused with model.class = "
-            f"{task.model.cls!r} without privacy: its sums have no counts of test rows; allowed: 'none'"
-        )
-    trainer = ExactTrainer(task, model, dataset, seed)
+    kind = task.aggregation.swarm_metric
+    tally = None if kind == "none" else make_tally(kind, dataset, has_schema=task.data.schema is not None)
+    trainer = ExactTrainer(task, model, dataset, seed, tally)
     job, most = trainer.job, trainer.most_sums
     return Learning(
         trainer=trainer,
@@ -250,5 +306,11 @@ def _exact(
         round_sums=trainer.round_sums,
         purposes=trainer.purposes,
         job=job,
-        words={"sums": f"at most {most}. Members are {SAME_MEMBERS}", "opened": opened(task)},
+        figure=trainer.figure,
+        words={
+            "sums": f"{trainer.course}. Members are {SAME_MEMBERS}",
+            "privacy": "none: a sum hides each member's numbers, and the total itself has no noise",
+            "opened": opened(task),
+            **swarm_metric_words(task, mechanism),
+        },
     )

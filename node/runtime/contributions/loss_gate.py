@@ -23,7 +23,7 @@ from mechanisms.mechanism import Mechanism
 from node.storage.state import State
 from node.system.errors import ConfigError
 from node.task.sections import Task
-from node.training.trainer import Learner
+from node.training.trainer import VectorModel
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RowsLossGate:
     It remembers the lowest loss while the node runs; a restart begins with the last good base's loss.
     """
 
-    def __init__(self, tolerance: float, trainer: Learner, state: State) -> None:
+    def __init__(self, tolerance: float, trainer: VectorModel, state: State) -> None:
         self._trainer = trainer
         self._state = state
         self._loss_gate = LossGate(tolerance)
@@ -101,7 +101,7 @@ class RowsLossGate:
         self._begun = True
 
 
-def make_loss_gate(task: Task, trainer: Learner, state: State) -> NodeLossGate:
+def make_loss_gate(task: Task, trainer: VectorModel, state: State) -> NodeLossGate:
     """Returns the gate of `aggregation.loss_gate`; without one, the state forgets earlier judgements."""
     if task.aggregation.loss_gate is None:
         state.without_gate()

@@ -8,6 +8,7 @@ from mechanisms.updates.distributed import DistributedDP
 from node.runtime.privacy.budget import noise_of_counts
 from node.system.errors import counted
 from node.task.sections import Task
+from node.task.table_models import is_exact
 
 _COUNTED = {
     "confusion": "counts of your test rows by true and predicted class",
@@ -21,9 +22,12 @@ def swarm_metric_words(task: Task, mechanism: Mechanism) -> dict[str, str]:
     section = task.aggregation
     if section.swarm_metric == "none":
         return {}
+    when, where = f"every {section.swarm_metric_every} rounds", "the sum"
+    if is_exact(task):
+        when, where = "once the model is final", "one more sum"
     return {
-        "metric of all": f"every {section.swarm_metric_every} rounds, {_COUNTED[section.swarm_metric]} go "
-        f"into the sum{_ONCE if task.rows_per_person else ''}; {cost_of_counts(mechanism) or _NO_NOISE}"
+        "metric of all": f"{when}, {_COUNTED[section.swarm_metric]} go into {where}"
+        f"{_ONCE if task.rows_per_person else ''}; {cost_of_counts(mechanism) or _NO_NOISE}"
     }
 
 

@@ -28,7 +28,7 @@ from node.storage.state import State
 from node.storage.vector_files import Floats
 from node.system.errors import UserError
 from node.system.system import SYSTEM, Entropy
-from node.training.trainer import Diverged, LocalLearner
+from node.training.trainer import Diverged, LocalModel
 from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.wire.messages import Base
 
@@ -39,7 +39,7 @@ class Updates:
     def __init__(
         self,
         state: State,
-        learner: LocalLearner,
+        learner: LocalModel,
         mechanism: Mechanism,
         weighting: Weighting,
         metric: SwarmMetric,

@@ -10,8 +10,7 @@ from node.task.sections import AggregationSection
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, tolerance
 from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
 from protocol.quorum.electorate import BY_SIZE
-
-WORD_BITS = 32
+from protocol.vectors.ring import RINGS, WIDE
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,8 @@ class Withstands:
     colluders: int
     """m: how many members may collude; one more can expose an update."""
     shares: str
-    bits: int = WORD_BITS
+    bits: int = WIDE.bits
+    """Of a word. Shares always have long ones."""
 
     @property
     def facts(self) -> Mapping[str, object]:
@@ -56,7 +56,8 @@ def withstands(section: AggregationSection, members: int, honest: int | None = N
     if not _is_masked(section, members):
         return Withstands("additive", members, members, 0, members - 2, section.shares)
     group = tolerance(members, section.dropouts, honest)
-    return Withstands("masked", members, group.threshold, group.dropouts, group.colluders, section.shares)
+    found = group.threshold, group.dropouts, group.colluders
+    return Withstands("masked", members, *found, section.shares, section.bits)
 
 
 def _is_masked(section: AggregationSection, members: int) -> bool:
@@ -65,10 +66,10 @@ def _is_masked(section: AggregationSection, members: int) -> bool:
 
 def check_length(section: AggregationSection, members: int, words: int) -> None:
     """Raises ConfigError if a group of `members`, 3 or more, cannot sum vectors of shape (words,)."""
-    masked = _is_masked(section, members)
-    if not (fits_masked if masked else fits_additive)(words, members):
+    masked, ring = _is_masked(section, members), RINGS[section.bits]
+    if not (fits_masked(words, members, ring) if masked else fits_additive(words, members)):
         kind = "masked sums" if masked else "additive shares"
-        most = (most_masked if masked else most_additive)(members)
+        most = most_masked(members, ring) if masked else most_additive(members)
         raise ConfigError(
             f"{words} parameters are too many for {kind} of {members} peers; allowed: at most {most}; "
             "share fewer of them (train.parameters), or take fewer peers"
@@ -86,7 +87,8 @@ def masked_settings(
     """
     if section.protocol == "additive":
         return None
-    return MaskedSettings(bound, section.dropouts, honest=honest, all_or_none=all_or_none)
+    ring = RINGS[section.bits]
+    return MaskedSettings(bound, section.dropouts, honest=honest, all_or_none=all_or_none, ring=ring)
 
 
 def liars_of(section: AggregationSection) -> int:

@@ -14,15 +14,33 @@ from node.system.disk import DISK, Disk
 from node.training.model_file import Card, Tensors, read_tensors, write_model
 from protocol.wire.messages import Base
 
+LEARNER = "learner"
+"""The folder, in a run's, of what a learner writes in its own format."""
+
 
 class Folder:
     """Reads and writes the artifacts in a node's --out."""
 
-    def __init__(self, path: Path, card: Card | None, disk: Disk = DISK) -> None:
-        """`card`: the metadata of the model files that is the same in every round; None: there are none."""
+    def __init__(
+        self,
+        path: Path,
+        card: Card | None,
+        disk: Disk = DISK,
+        save: Callable[[Floats, Path], None] | None = None,
+    ) -> None:
+        """`card`: the metadata of the model files that is the same in every round; None: there are none.
+
+        `save` writes the agreed base (d,) into a folder, in the format of a learner's framework.
+        """
         self.path = path
         self._card = card
         self._disk = disk
+        self._save = save
+
+    @property
+    def keeps_own(self) -> bool:
+        """Whether the model files have tensors that are no one else's: then they are the only copy."""
+        return self._card is not None and bool(self._card.own)
 
     def history(self) -> list[Record]:
         """Returns the rounds so far, without a last line that a crash cut off."""
@@ -44,17 +62,20 @@ class Folder:
         base: Base,
         vectors: tuple[Floats, Floats],
         privacy: Mapping[str, object] | None,
+        finished: bool | None = None,
     ) -> None:
         """Writes model.safetensors, the agreed base, and private.safetensors, the working model.
 
         The working model is never served. `vectors` holds their vectors, (d,) each; `tensors_of` makes a
-        whole model from one. `privacy` is the ledger.
+        whole model from one. `privacy` is the ledger. `finished`: as in `Card.filled`.
         """
         if self._card is None:
             return
         for name, vector in zip(("model", "private"), vectors, strict=True):
             path = self.path / f"{name}.safetensors"
-            write_model(path, tensors_of(vector), self._card.filled(name, base, privacy))
+            write_model(path, tensors_of(vector), self._card.filled(name, base, privacy, finished))
+        if self._save is not None:
+            self._save(vectors[0], self.path / LEARNER)
 
     def private(self) -> Tensors:
         """Returns the tensors of private.safetensors, empty if there is none. Raises UserError."""

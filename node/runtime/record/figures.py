@@ -176,7 +176,11 @@ class Record:
         joined=add,
     )
     steps_failed: int = told(
-        "The sums of this round that failed: each cost the charge of a step.", 0, kept=True, joined=add
+        "The sums of this round that failed: each cost the charge of a step.",
+        0,
+        kept=True,
+        joined=add,
+        metric=Scraped("murmuration_sums_failed", "Sums of steps or of a job that failed.", is_counter=True),
     )
     epsilon_alone: float | None = told(
         "Where members share noise: the epsilon spent so far if all others work together.",
@@ -209,8 +213,8 @@ class Record:
     )
 
     purpose: str | None = told(
-        "In a job whose sums all have the same members, what the round's last sum was for: `cells`, `curves` "
-        "or `trees`; null in other runs.",
+        "In a job whose sums all have the same members, what the round's last sum was for: `cells`, "
+        "`curves`, `trees` or `metric`; null in other runs.",
         None,
         log=Logged(26, always=False),
     )
@@ -333,6 +337,15 @@ class Summary:
         "how much of the run's training it had (`trained`); null with privacy, and if there is none.",
         None,
     )
+    left_behind: bool = told(
+        "Whether others have begun another job with --again while this node was away; then it may, too.",
+        False,
+    )
+    made: str = told(
+        "In a job whose sums all have the same members, what its model is made of once it is over, in words: "
+        "how many trees stay after the curves, and why no more; empty in other runs.",
+        "",
+    )
     gone: tuple[str, ...] = told(
         "Who was not there when a job without noise stopped unfinished, whose sums all have the members of "
         "the first one; empty if it did not.",
@@ -343,6 +356,11 @@ class Summary:
     def headline(self) -> Headline:
         """The headline as a value."""
         return Headline(self.metric, self.value, self.baseline, self.only_class)
+
+    @property
+    def all_metrics(self) -> str:
+        """The figures with every metric, for a run that nothing is compared with."""
+        return figures_text(self.accuracy_of, self.headline, self.metrics, whole=True)
 
     @property
     def figures(self) -> str:

@@ -24,11 +24,11 @@ from node.runtime.record.artifacts import Folder, total_of
 from node.runtime.record.events import Observer, RolledBack, RoundEnded
 from node.runtime.record.figures import AGGREGATED, Record, Summary
 from node.runtime.record.own_figures import OwnBook
-from node.storage.records import Traffic
+from node.storage.records import SwarmFigure, Traffic
 from node.storage.state import State
 from node.system.clock import CLOCK, Clock
 from node.training.figures.headline import Alone
-from node.training.trainer import Evaluation, Learner
+from node.training.trainer import Evaluation, VectorModel
 from protocol.actions import Completed, Failed
 from protocol.wire.messages import Base
 
@@ -74,7 +74,7 @@ class RoundHistory:
         self,
         plan: Plan,
         state: State,
-        learning: Learning[Learner],
+        learning: Learning[VectorModel],
         loss_gate: NodeLossGate,
         folder: Folder,
         observer: Observer,
@@ -85,8 +85,10 @@ class RoundHistory:
         self._now = clock.monotonic
         self._plan = plan
         self._state = state
+        self._learning = learning
         self._trainer = learning.trainer
         self._mechanism = learning.mechanism
+        self._job = learning.job
         self._loss_gate = loss_gate
         self._folder = folder
         self._observer = observer
@@ -138,7 +140,14 @@ class RoundHistory:
         """Whether a round of its own has ended, or, where each sum is a step, all steps of a round."""
         if self._plan.report_every is None:
             return ending.own > self._written_own
-        return self._plan.round(self._state.base) > self._written
+        return self._round > self._written
+
+    @property
+    def _round(self) -> int:
+        """The last round that ended with the base; a job's end also ends a round of fewer sums."""
+        base, vector = self._state.base_and_vector
+        job = self._learning.job
+        return self._plan.round(base, is_over=job is not None and job.is_over(vector))
 
     def tallied(self, ending: Record) -> Record:
         """Returns the ending of the round so far, if `ending` is that of one of its steps; else `ending`."""
@@ -149,7 +158,7 @@ class RoundHistory:
     async def write(self, ending: Record) -> Record:
         """Writes a round's line, then reports and returns the round; `keep_models` writes the models."""
         record = await asyncio.to_thread(self._write, ending)
-        if not self._trainer.own_names:
+        if not self._folder.keeps_own:
             self._unsaved.set()
         plan = self._plan
         self._observer.handle(RoundEnded(record, plan.sums if plan.cohort else plan.rounds))
@@ -161,9 +170,10 @@ class RoundHistory:
         ledger, base, evaluation = self._state.ledger, *self._evaluate()
         spent = spent_by(self._mechanism, ledger)
         number = base.generation + (ending.alone > 0) if self._plan.cohort else None
+        figure = self._figure
         record = replace(
             ending,
-            round=self._plan.round(base) + (ending.alone > 0),
+            round=self._round + (ending.alone > 0),
             loss=evaluation.loss,
             accuracy=evaluation.accuracy,
             epsilon=finite(spent.epsilon) if spent else None,
@@ -176,14 +186,25 @@ class RoundHistory:
             rolled_back=self._refused.losses if self._refused else None,
             epsilon_alone=spent_alone(self._mechanism, ledger),
             sum_number=number,
-            purpose=None if number is None else self._plan.purpose(max(0, number - 1)),
+            purpose=None if number is None else self._purpose(number, figure),
+            swarm=figure or ending.swarm,
             names={digits: name for digits in ending.missing if (name := self._plan.nicknames.of(digits))},
         )
         self._written, self._written_own = record.round, record.own  # one that fails half-way is not retried
         self._folder.append(record)
-        if self._trainer.own_names:  # of tensors that are no one else's, the files are the only copy
+        if self._folder.keeps_own:
             self._save_models()
         return record
+
+    @property
+    def _figure(self) -> SwarmFigure | None:
+        """What the base itself tells of all members' rows: the last one of a job may."""
+        base, vector = self._state.base_and_vector
+        return self._learning.figure(vector, base.generation)
+
+    def _purpose(self, number: int, figure: SwarmFigure | None) -> str:
+        """Returns what sum `number` of a job was for: a figure comes in its last sum, however early."""
+        return self._plan.purpose(max(0, number - 1) if figure is None else self._plan.sums - 1)
 
     def _evaluate(self) -> tuple[Base, Evaluation]:
         """Returns the base, and its metrics and loss; computes them once per base."""
@@ -216,7 +237,8 @@ class RoundHistory:
         """Writes the agreed base and the working model as they are now."""
         base, agreed, working = self._state.models
         privacy = facts(self._mechanism, self._state.ledger)
-        self._folder.models(self._trainer.tensors, base, (agreed, working), privacy)
+        finished = self._job.is_over(agreed) if self._plan.cohort and self._job is not None else None
+        self._folder.models(self._trainer.tensors, base, (agreed, working), privacy, finished)
 
     async def summarise(
         self,
@@ -225,16 +247,20 @@ class RoundHistory:
         finished: bool,
         alone: Alone | None = None,
         gone: tuple[str, ...] = (),
+        left_behind: bool = False,
     ) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json.
 
         `sums` states what the last group's sums withstand. `finished`: whether the run is over. `alone`: how
         good a model of this node's rows alone is, unless that is secret. `gone`: who was missing when it
-        stopped for want of a member.
+        stopped for want of a member. `left_behind`: others have begun another job meanwhile.
         """
         _, evaluation = await asyncio.to_thread(self._evaluate)
+        made = await asyncio.to_thread(self._trainer.made, self._state.base_vector)
         summary = run_summary(
             history=self._folder.history(),
+            figure=self._figure,
+            rounds=self._round,
             earlier=self._earlier,
             seconds=(self._now() if self._ended is None else self._ended) - self._began,
             counts=counts,
@@ -246,6 +272,8 @@ class RoundHistory:
             finished=finished,
             alone=alone,
             gone=gone,
+            left_behind=left_behind,
+            made=made,
         )
         self._folder.summary(summary)
         return summary
@@ -253,6 +281,8 @@ class RoundHistory:
 
 def run_summary(
     history: Sequence[Record],
+    figure: SwarmFigure | None,
+    rounds: int,
     earlier: Traffic,
     seconds: float,
     counts: Counts,
@@ -264,14 +294,16 @@ def run_summary(
     finished: bool,
     alone: Alone | None = None,
     gone: tuple[str, ...] = (),
+    left_behind: bool = False,
+    made: str = "",
 ) -> Summary:
     """Returns the summary of the whole run.
 
-    `earlier` is the cost of earlier starts, `privacy` the ledger; `sums` states what the last group's sums
-    withstand.
+    `figure`: of all members' rows, if the base tells it. `rounds`: the last one's number. `earlier` is the
+    cost of earlier starts, `privacy` the ledger; `sums` states what the last group's sums withstand.
     """
     return Summary(
-        rounds=plan.round(state.base),
+        rounds=rounds,
         aggregated=sum(line.outcome == AGGREGATED for line in history),
         fallbacks=sum(line.outcome == "fallback" for line in history),
         accuracy=evaluation.accuracy,
@@ -293,10 +325,12 @@ def run_summary(
         **vars(evaluation.headline),
         flaws=evaluation.flaws,
         epsilon_alone=_number(privacy, "epsilon_alone"),
-        swarm=next((line.swarm for line in reversed(history) if line.swarm is not None), None),
+        swarm=figure or next((line.swarm for line in reversed(history) if line.swarm is not None), None),
         generation=state.base.generation,
         alone=alone,
         gone=gone,
+        left_behind=left_behind,
+        made=made,
     )
 
 

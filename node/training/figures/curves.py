@@ -134,6 +134,7 @@ def _words(column: Column, edges: tuple[float, ...], size: int) -> _Words:
         case CategoryColumn():
             listed = enumerate((*column.values, "other", _MISSING))
             return {cell: (word, None, None) for cell, word in listed}
+    raise ValueError(f"a column of kind {column.kind} has no curve")
 
 
 def _range(column: NumberColumn, low: float, high: float) -> tuple[str, float | None, float | None]:

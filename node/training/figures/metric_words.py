@@ -63,9 +63,16 @@ def error_text(found: SwarmFigure) -> str:
     return "" if found.error is None else f", noise +-{value_text(found.metric, found.error)}"
 
 
-def figures_text(measured_on: str, found: Headline, metrics: Mapping[str, float | None]) -> str:
-    """Returns how good a model is on some rows, or that these are too few to say."""
-    return f"{measured_on} {headline_text(found, metrics)}" if metrics or found.value is not None else TOO_FEW
+def figures_text(
+    measured_on: str, found: Headline, metrics: Mapping[str, float | None], *, whole: bool = False
+) -> str:
+    """Returns how good a model is on some rows, or that these are too few to say.
+
+    `whole`: with all metrics, not the headline and the one beside it alone.
+    """
+    if not metrics and found.value is None:
+        return TOO_FEW
+    return f"{measured_on} {headline_text(found, metrics, whole=whole)}"
 
 
 def compared_text(
@@ -85,11 +92,16 @@ def compared_text(
     )
 
 
-def headline_text(found: Headline, metrics: Mapping[str, float | None]) -> str:
-    """Returns how good a model is: the headline, its baseline, the metric beside it, and a warning."""
+def headline_text(found: Headline, metrics: Mapping[str, float | None], *, whole: bool = False) -> str:
+    """Returns how good a model is: the headline, its baseline, the metric beside it, and a warning.
+
+    `whole`: all metrics are beside it.
+    """
     metric, base = found.metric, found.baseline
     than = "" if base is None else f" ({_BASELINES[metric].format(value_text(metric, base))})"
-    return f"{metric_text(metric, found.value)}{than}{_beside(metric, metrics)}{_says(found)}"
+    rest = "".join(f", {metric_text(name, value)}" for name, value in metrics.items() if name != metric)
+    beside = rest if whole else _beside(metric, metrics)
+    return f"{metric_text(metric, found.value)}{than}{beside}{_says(found)}"
 
 
 def _beside(metric: str, metrics: Mapping[str, float | None]) -> str:

@@ -114,7 +114,9 @@ class RingShares:
 
     def decode(self, total: Vector) -> Vector:
         """As the encoding decodes it, in place."""
-        return self.encoding.decode(total, self.encoding.members)
+        out = total.view(self.encoding.result)
+        self.encoding.decode(total, self.encoding.members, out)
+        return out
 
 
 @dataclass(frozen=True, slots=True)

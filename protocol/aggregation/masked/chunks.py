@@ -36,11 +36,11 @@ class Masks:
 class MaskedVector:
     """This member's masked vector, made chunk by chunk, as fast as the wire sends it.
 
-        y_i = encode(x_i) + G(b_i) + sum over j > i of G(K_ij) - sum over j < i of G(K_ij)   mod 2^32
+        y_i = encode(x_i) + G(b_i) + sum over j > i of G(K_ij) - sum over j < i of G(K_ij)   mod 2^w
 
-    with member numbers i, j (Bonawitz et al. 2017, section 4, with both masks). Several threads may make
-    chunks in any order: each chunk is built apart and then put on the shelf. `x` is a (d,) vector
-    without NaN; it is released when every chunk has been made.
+    with member numbers i, j and words of w bits (Bonawitz et al. 2017, section 4, with both masks). Several
+    threads may make chunks in any order: each chunk is built apart and then put on the shelf. `x` is a (d,)
+    vector without NaN; it is released when every chunk has been made.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class MaskedVector:
         return self._chunk(index).message()
 
     def words(self, index: int) -> Words:
-        """Chunk `index`, (w,) uint32."""
-        return np.frombuffer(self._chunk(index).place(), dtype="<u4")
+        """The words of chunk `index`."""
+        return np.frombuffer(self._chunk(index).place(), dtype=self._layout.ring.word)
 
     def _chunk(self, index: int) -> Shelved:
         """Chunk `index`; makes it if need be."""
@@ -84,12 +84,12 @@ class MaskedVector:
         return chunk
 
     def _made(self, x: Vector, part: slice) -> Words:
-        words = np.empty(part.stop - part.start, dtype="<u4")
+        words = np.empty(part.stop - part.start, dtype=self._layout.ring.word)
         ends = min(part.stop, len(x))
         words[: ends - part.start] = self._encoding.encoded(
             x[part.start : ends], self._masks.rounding, part.start
         )
-        words[ends - part.start :] = 1  # the count slot
+        words[ends - part.start :] = 1  # the count slots
         for mask in self._masks.added:
             mask.add_to(words, part.start)
         for mask in self._masks.subtracted:
@@ -160,7 +160,7 @@ class Chunks:
     def check(self, masked: Masked) -> Evidence | None:
         """Evidence if the sender signed another such chunk; RemoteProtocolError unless signed, whole, new."""
         head = masked.head
-        if head.index >= self._layout.chunks or len(masked.payload) != 4 * self._layout.length(head.index):
+        if head.index >= self._layout.chunks or len(masked.payload) != self._layout.chunk_bytes(head.index):
             raise RemoteProtocolError(
                 f"chunk {head.index} of a masked vector has {len(masked.payload)} bytes"
             )

@@ -49,6 +49,6 @@ def wrong_checks(
     return [
         Evidence(part.head.sender, WRONG_CHECK, (votes[part.head.sender], part.head))
         for part in parts
-        if coefficients.products(index, np.frombuffer(part.payload, dtype="<u4"))
+        if coefficients.products(index, coefficients.words(part.payload))
         != of_chunk(votes[part.head.sender].products, index)
     ]

@@ -1,22 +1,24 @@
 """Sums with their carries, and a random linear check that a sum is right (after Freivalds 1977).
 
-For the vectors y_i of the members in U, the reducer of a chunk sends T = sum mod 2^32 and the carries
-c = floor(sum / 2^32) < members: together S = T + 2^32 c, a vector of integers. (A check modulo 2^32 alone
-would not work: an error of 2^31 is invisible to every even coefficient.) Every member then compares
-<r, S> with the sum of the members' <r, y_i>, for CHECKS random vectors r, each modulo a prime of its own.
+For the vectors y_i of the members in U, words of w bits (32 or 16), the reducer of a chunk sends T = sum mod
+2^w and the carries c = floor(sum / 2^w) < members: together S = T + 2^w c, a vector of integers. (A check
+modulo 2^w alone would not work: an error of 2^(w - 1) is invisible to every even coefficient.) Every member
+then compares <r, S> with the sum of the members' <r, y_i>, for CHECKS random vectors r, each modulo a prime
+of its own.
 
 **Coefficients.** With the words of a chunk in rows of COLUMNS, Y = (Y_ab), and u_a, v_b independent and
 uniform in [0, 2^30), r_ab = u_a v_b: <r, y> = u^T Y v, which takes two short matrix products. u and v are
 fresh for each check and each chunk, from a seed that is a hash of all totals: nobody knows them before
 every total is fixed.
 
-**Soundness.** Let e = S' - S be the error of a chunk, integers with |e_ab| < 2^38 for up to 64 members,
-not all 0. A fixed prime would not be safe: e_ab = p passes any check modulo p, and the reducer may choose
-it. So the primes are three different ones, uniform among the N = 50 697 537 between 2^30 and 2^31, drawn
-from the same seed. Take one e_ab that is not 0: two such primes that divide it have a product above 2^60, so
-at most one prime q divides it, and at most one of the three is q, with probability <= 3 / N. Modulo any
-other p, the polynomial sum of e_ab u_a v_b has degree 2 and is not 0, and the values of u and v are
-different modulo p; so it vanishes with probability <= 2 / 2^30 (Schwartz 1980, Zippel 1979). In all
+**Soundness.** Let e = S' - S be the error of a chunk, integers with |e_ab| < 2^38 for up to 64 members, not
+all 0 (below 2^22 with words of 16 bits). A fixed prime would not be safe: e_ab = p passes any check modulo p,
+and the reducer may choose it. So the primes are three different ones, uniform among the N = 50 697 537
+between 2^30 and 2^31, drawn from the same seed. Take one e_ab that is not 0: two such primes that divide it
+have a product above 2^60, so at most one prime q divides it, and at most one of the three is q, with
+probability <= 3 / N. Modulo any other p, the polynomial sum of e_ab u_a v_b has degree 2 and is not 0, and
+the values of u and v are different modulo p; so it vanishes with probability <= 2 / 2^30 (Schwartz 1980,
+Zippel 1979). In all
 
     P(a wrong total passes) <= (3 / N) 2^-58 + 2^-87 < 2^-81
 
@@ -25,8 +27,9 @@ passes with one of them with probability < k 2^-81. The check proves "the sum of
 they sent": a member that colludes with the reducer can answer for y_i + e instead of y_i, which it was
 free to send in the first place.
 
-**Exactness.** The products Y v are computed in float64: words are below 2^32, v is cut into pieces of 10
-bits, and 1024 terms below 2^42 add up to less than 2^53, in any order, with or without fused operations.
+**Exactness.** The products Y v are computed in float64: words are below 2^32 and v is cut into 3 pieces of 10
+bits, or below 2^16 and v into 2 pieces of 15. So 1024 terms add up to less than 2^53, in any order, with or
+without fused operations.
 """
 
 from __future__ import annotations
@@ -43,13 +46,15 @@ from protocol.crypto import prg
 from protocol.crypto.sealing import derive
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.vectors.pieces import Words
+from protocol.vectors.ring import WIDE, Ring
 from protocol.wire.limits import CHECKS
 
 COLUMNS = 1024
 _ROWS = 16
 """Rows in a block: 128 KiB of float64 fit a core's cache, and are too few for BLAS to use more threads."""
-_PIECE_BITS = 10
-_PIECES = 3
+_COEFFICIENT_BITS = 30
+_EXACT_BITS = 53 - 10
+"""The bits of a product of which float64 adds up 1024 exactly."""
 _ADDED_WORDS = 1 << 16
 _NIBBLE_MEMBERS = 16
 _WITNESSES = (2, 3, 5, 7)
@@ -60,16 +65,17 @@ Products = tuple[int, int, int]
 _Numbers = NDArray[np.int64]
 
 
-def add_up(parts: Sequence[memoryview | bytes], words: int) -> tuple[Words, Carries]:
-    """((w,) uint32 sum modulo 2^32, (w,) uint8 carries) of up to 256 chunks of w little-endian words each.
+def add_up(parts: Sequence[memoryview | bytes], words: int, ring: Ring = WIDE) -> tuple[Words, Carries]:
+    """((w,) words of the sum, (w,) uint8 carries) of up to 256 chunks of w words each.
 
     It adds block by block, so that the sums stay in a core's cache. Raises LocalProtocolError if a chunk has
     another length; callers check received chunks on arrival.
     """
-    if any(len(part) != 4 * words for part in parts):
-        raise LocalProtocolError(f"chunks of {sorted({len(part) for part in parts})} bytes, not {4 * words}")
-    total, carries = np.zeros(words, dtype="<u4"), np.zeros(words, dtype=np.uint8)
-    vectors = [np.frombuffer(part, dtype="<u4") for part in parts]
+    size = ring.word_bytes * words
+    if any(len(part) != size for part in parts):
+        raise LocalProtocolError(f"chunks of {sorted({len(part) for part in parts})} bytes, not {size}")
+    total, carries = np.zeros(words, dtype=ring.word), np.zeros(words, dtype=np.uint8)
+    vectors = [np.frombuffer(part, dtype=ring.word) for part in parts]
     for first in range(0, words, _ADDED_WORDS):
         block = slice(first, first + _ADDED_WORDS)
         added, carried = total[block], carries[block]
@@ -125,22 +131,28 @@ class Coefficients:
     def __init__(self, seed: bytes, layout: Layout) -> None:
         self._seed = seed
         self._layout = layout
+        self._pieces = -(-_COEFFICIENT_BITS // (_EXACT_BITS - layout.ring.bits))
+        self._piece_bits = _COEFFICIENT_BITS // self._pieces
         self.primes = _draw_primes(derive(seed, b"check-primes"))
 
+    def words(self, payload: bytes | memoryview) -> Words:
+        """The words of a chunk."""
+        return np.frombuffer(payload, dtype=self._layout.ring.word)
+
     def products(self, index: int, words: Words) -> Products:
-        """<r, y> for each check over the (w,) uint32 words of chunk `index`, modulo the check's prime.
+        """<r, y> for each check over the (w,) words of chunk `index`, modulo the check's prime.
 
         Raises LocalProtocolError if that chunk has another length.
         """
         u, v = self._vectors(index, len(words))
-        return self._reduced(u, self._rows(words, _cut(v)))
+        return self._reduced(u, self._rows(words, self._cut(v)))
 
     def total_products(self, index: int, words: Words, carries: Carries) -> Products:
-        """<r, T + 2^32 c> for each check: (w,) uint32 sums and (w,) uint8 carries of chunk `index`."""
+        """<r, T + 2^w c> for each check: (w,) sums and (w,) uint8 carries of chunk `index`."""
         u, v = self._vectors(index, len(words))
-        low = self._rows(words, _cut(v))
+        low = self._rows(words, self._cut(v))
         high = _times(carries, v.astype(np.float64)) % np.array(self.primes)
-        return self._reduced(u, low + (high << 32) % np.array(self.primes))
+        return self._reduced(u, low + (high << self._layout.ring.bits) % np.array(self.primes))
 
     def agree(self, products: Iterable[Sequence[int]], total: Sequence[int]) -> bool:
         """Whether the members' products of one chunk add up to those of its total, modulo each prime."""
@@ -161,8 +173,8 @@ class Coefficients:
 
     def _rows(self, words: Words, cut: NDArray[np.float64]) -> _Numbers:
         """(rows, CHECKS): Y v modulo the primes, from v in pieces."""
-        pieces = _times(words, cut).reshape(-1, _PIECES, CHECKS) % np.array(self.primes)
-        weights = 1 << _PIECE_BITS * np.arange(_PIECES)
+        pieces = _times(words, cut).reshape(-1, self._pieces, CHECKS) % np.array(self.primes)
+        weights = 1 << self._piece_bits * np.arange(self._pieces)
         rows: _Numbers = (pieces * weights[:, None]).sum(axis=1) % np.array(self.primes)
         return rows
 
@@ -172,11 +184,11 @@ class Coefficients:
         one, two, three = (terms.sum(axis=0) % np.array(self.primes)).tolist()
         return one, two, three
 
-
-def _cut(v: _Numbers) -> NDArray[np.float64]:
-    """(COLUMNS, pieces x CHECKS): each coefficient in pieces of 10 bits, the lowest first."""
-    pieces = [v >> _PIECE_BITS * place & (1 << _PIECE_BITS) - 1 for place in range(_PIECES)]
-    return np.concatenate(pieces, axis=1).astype(np.float64)
+    def _cut(self, v: _Numbers) -> NDArray[np.float64]:
+        """(COLUMNS, pieces x CHECKS): each coefficient in pieces of so many bits, the lowest first."""
+        bits = self._piece_bits
+        pieces = [v >> bits * place & (1 << bits) - 1 for place in range(self._pieces)]
+        return np.concatenate(pieces, axis=1).astype(np.float64)
 
 
 def _times(vector: Words | Carries, matrix: NDArray[np.float64]) -> _Numbers:

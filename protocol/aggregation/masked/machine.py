@@ -376,4 +376,4 @@ class DoubleMasked:
 
 def early_bytes(layout: Layout) -> int:
     """Room for early messages in bytes, for all members together: chunks and small messages."""
-    return 8 * layout.words + 64 * 1024 * layout.members
+    return 2 * layout.vector_bytes + 64 * 1024 * layout.members

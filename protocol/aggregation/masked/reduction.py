@@ -186,8 +186,7 @@ class Reduction:
         return list(self.chunks.of((key, index) for key in self.included))
 
     def _sum(self, parts: list[Masked], index: int) -> bytes:
-        length, members = self._layout.length(index), self._layout.members
-        return added_up([part.payload for part in parts], length, members)
+        return added_up([part.payload for part in parts], self._layout, index)
 
     def _add_up(self, index: int) -> list[Action]:
         """Add up a chunk; its reducer, if it has one, sends the total to all."""

@@ -310,7 +310,7 @@ class MaskedRounds:
             self._reduction.want(certificate.included, certificate.digests, ())
             return self._pull(Choice(certificate.included, certificate.releases[0].totals), (), now)
         kept = self._keep(totals)
-        result = result_of(totals.chunks(), self._layout.words, certificate, self._encoding)
+        result = result_of(totals.chunks(), self._layout.dimension, certificate, self._encoding)
         if result is None:
             return self._fail(Reason.WRONG_COUNT, ())
         self._course.step(Event.TOTALS)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from protocol.aggregation.encoding import Encoding, encoding_of
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES, Layout
+from protocol.vectors.ring import WIDE, Ring
 
 LEAST_MEMBERS = 4
 ONE_IN = 5
@@ -74,6 +75,7 @@ class MaskedSettings:
     silent; None: a fifth of them. `all_to_all_bytes`: see protocol.aggregation.masked.layout. `honest`: how
     many of a member's others are taken to be honest where members share noise; None: they share none.
     `all_or_none`: whether a sum counts only with every member in it, as one with shared noise always does.
+    `ring`: the words of a sum; whole numbers need wide ones.
     """
 
     clip: float | None
@@ -81,6 +83,7 @@ class MaskedSettings:
     all_to_all_bytes: int = ALL_TO_ALL_BYTES
     honest: int | None = None
     all_or_none: bool = False
+    ring: Ring = WIDE
 
     def tolerance(self, members: int) -> Tolerance:
         """The tolerance of a group of this size."""
@@ -88,8 +91,8 @@ class MaskedSettings:
 
     def scheme(self, dimension: int, members: int) -> Scheme:
         """How a group of this size sums (dimension,) vectors."""
-        layout = Layout(dimension, members, self.all_to_all_bytes)
-        return Scheme(self.tolerance(members), layout, encoding_of(self.clip, members))
+        layout = Layout(dimension, members, self.all_to_all_bytes, self.ring)
+        return Scheme(self.tolerance(members), layout, encoding_of(self.clip, members, self.ring))
 
 
 def tolerance(

@@ -75,7 +75,7 @@ class Totals:
 
     def take(self, index: int, payload: bytes | memoryview, digest: bytes) -> None:
         """Store a chunk and its bulk digest; RemoteProtocolError unless length, carries, digest are right."""
-        if len(payload) != payload_bytes(self._layout.length(index), self._layout.members):
+        if len(payload) != payload_bytes(self._layout, index):
             raise RemoteProtocolError(f"chunk {index} of a total has {len(payload)} bytes")
         if self.wanted is not None and self.wanted[index] != digest:
             raise RemoteProtocolError(f"chunk {index} of a total is not the one that was voted for")
@@ -91,15 +91,15 @@ class Totals:
         return place
 
     def chunks(self) -> Iterator[Words]:
-        """(w,) uint32: the words of each chunk in order, read-only, once none is missing."""
+        """The (w,) words of each chunk in order, read-only, once none is missing."""
         return (self._words(index, self.place(index)()) for index in range(self._layout.chunks))
 
     def _words(self, index: int, payload: Payload) -> Words:
-        return np.frombuffer(payload, dtype="<u4", count=self._layout.length(index))
+        return np.frombuffer(payload, dtype=self._layout.ring.word, count=self._layout.length(index))
 
     def _carries(self, index: int, payload: Payload) -> Carries:
-        length = self._layout.length(index)
-        return linear_check.unpack(memoryview(payload)[4 * length :], length, self._layout.members)
+        packed = memoryview(payload)[self._layout.chunk_bytes(index) :]
+        return linear_check.unpack(packed, self._layout.length(index), self._layout.members)
 
     def pieces(self) -> Held[TotalPiece]:
         """All chunks, as a node keeps and serves them, once none is missing."""
@@ -128,12 +128,12 @@ def product_bytes(layout: Layout) -> int:
     return 4 * CHECKS * layout.chunks
 
 
-def payload_bytes(length: int, members: int) -> int:
-    """The length in bytes of a total's chunk of `length` words."""
-    return 4 * length + linear_check.packed_bytes(length, members)
+def payload_bytes(layout: Layout, index: int) -> int:
+    """The length in bytes of chunk `index` of a total."""
+    return layout.chunk_bytes(index) + linear_check.packed_bytes(layout.length(index), layout.members)
 
 
-def added_up(parts: Sequence[memoryview | bytes], length: int, members: int) -> bytes:
-    """The payload of the sum of these chunks: words, then packed carries."""
-    words, carries = linear_check.add_up(parts, length)
-    return bytes(raw(words, slice(None))) + linear_check.pack(carries, members)
+def added_up(parts: Sequence[memoryview | bytes], layout: Layout, index: int) -> bytes:
+    """The payload of the sum of these chunks `index`: words, then packed carries."""
+    words, carries = linear_check.add_up(parts, layout.length(index), layout.ring)
+    return bytes(raw(words, slice(None))) + linear_check.pack(carries, layout.members)

@@ -1,11 +1,11 @@
 """From the total of masked vectors to the result, and the certificate that proves it.
 
-    X = T - sum over i in U of G(b_i) - sum over i in U, k not in U of +-G(K_ik)   mod 2^32
+    X = T - sum over i in U of G(b_i) - sum over i in U, k not in U of +-G(K_ik)   mod 2^w
 
-(Bonawitz et al. 2017, section 4). The last word of X counts U: it is |U| unless some member's masks were not
-those of the protocol. A certificate holds the reconstructed secrets and at least t signed releases for these
-totals: an honest member releases only totals that t acknowledged, and acknowledges only totals that it
-checked.
+with words of w bits (Bonawitz et al. 2017, section 4). The last 32 bits of X count U: each of their words is
+|U| unless some member's masks were not those of the protocol. A certificate holds the reconstructed secrets
+and at least t signed releases for these totals: an honest member releases only totals that t acknowledged,
+and acknowledges only totals that it checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import numpy as np
 from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.key_setup import joins_digest
-from protocol.aggregation.masked.layout import COUNT_SLOTS
 from protocol.aggregation.masked.step_keys import is_dealt_in
 from protocol.aggregation.masked.thresholds import Scheme
 from protocol.crypto import shamir
@@ -115,25 +114,26 @@ def _masks(certificate: ResultCertificate) -> tuple[list[Stream], list[Stream]]:
 
 
 def result_of(
-    chunks: Iterable[Words], words: int, certificate: ResultCertificate, encoding: Encoding
+    chunks: Iterable[Words], dimension: int, certificate: ResultCertificate, encoding: Encoding
 ) -> Vector | None:
-    """What a total of so many `words`, in chunks, decodes to, (words - 1,); None if its count is wrong.
+    """What a total in chunks decodes to, (dimension,); None if its count, behind these words, is wrong.
 
-    It takes the masks off part after part, so that it needs no memory but that of its result.
+    Part after part loses its masks and is decoded while it is in a core's cache: there is no memory but that
+    of the result.
     """
     plus, minus = _masks(certificate)
-    total, start = np.empty(words, dtype="<u4"), 0
-    for chunk in chunks:
-        end = start + len(chunk)
-        total[start:end] = chunk
-        for first in range(start, end, _PART_WORDS):
-            part = total[first : min(first + _PART_WORDS, end)]
-            for mask in plus:
-                mask.subtract_from(part, first)
-            for mask in minus:
-                mask.add_to(part, first)
-        start = end
     summands = certificate.included.bit_count()
-    if int(total[-1]) != summands:
-        return None
-    return encoding.decode(total[:-COUNT_SLOTS], summands)
+    result, start = np.empty(dimension, dtype=encoding.result), 0
+    for chunk in chunks:
+        for first in range(0, len(chunk), _PART_WORDS):
+            part = chunk[first : first + _PART_WORDS].copy()
+            for mask in plus:
+                mask.subtract_from(part, start)
+            for mask in minus:
+                mask.add_to(part, start)
+            own = max(0, min(len(part), dimension - start))
+            encoding.decode(part[:own], summands, result[start : start + own])
+            if (part[own:] != summands).any():
+                return None
+            start += len(part)
+    return result

@@ -215,7 +215,7 @@ class ResultFetch(_SessionFetch):
     ) -> None:
         """`known`: the certificate, if this node has it already."""
         order = ((sid, NOBODY, index) for index in range(scheme.layout.chunks))
-        super().__init__(past, sid, source, settings, order, WORD_BYTES * scheme.layout.words)
+        super().__init__(past, sid, source, settings, order, scheme.layout.vector_bytes)
         self._scheme = scheme
         self._shelf = settings.shelf
         self._known = known
@@ -244,7 +244,7 @@ class ResultFetch(_SessionFetch):
         check_votes(self._past, (head.sender for head in certificate.releases))
         self._certificate = certificate
         layout = self._scheme.layout
-        shelf = self._shelf(WORD_BYTES * layout.words)
+        shelf = self._shelf(layout.vector_bytes)
         self._totals = Totals(self._sid, certificate.included, layout, certificate.digests, shelf)
         self._waits(now)
         return self._ask(WINDOW)
@@ -259,8 +259,8 @@ class ResultFetch(_SessionFetch):
 
     def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
         self.deadline = None
-        words, encoding = self._scheme.layout.words, self._scheme.encoding
-        result = result_of(totals.chunks(), words, certificate, encoding)
+        dimension, encoding = self._scheme.layout.dimension, self._scheme.encoding
+        result = result_of(totals.chunks(), dimension, certificate, encoding)
         if result is None:  # the session has no result for any member: a vote in it is free
             self.failed = True
             return [Unbind(self._sid)]

@@ -34,6 +34,7 @@ class Stage(Enum):
     WILLING = "a weak group is allowed as soon as all in it are willing"
     VERSIONS = "no group can form without peers of another version"
     COHORT = "all sums have the members of the first one"
+    COHORT_ENDLESS = "the same, and the owner has this node wait for them for ever"
     SAID = "a quorum of who is left, by what this node counts as gone"
 
 
@@ -127,7 +128,8 @@ class _Look:
         electorate = self._electorate
         if self._lacks:
             absent = [one for one in electorate.members if one in self._lacks]
-            return self._of(Stage.COHORT, len(absent), absent)
+            is_endless = self._settings.timeouts.is_endless
+            return self._of(Stage.COHORT_ENDLESS if is_endless else Stage.COHORT, len(absent), absent)
         voters = presence.voters(self._settings, self._state, electorate, self._live)
         resigned = presence.resigned(self._state, electorate, self._members) - voters
         gone = frozenset(self._patience.gone(self._now)) - voters

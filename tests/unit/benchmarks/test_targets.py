@@ -8,6 +8,7 @@ from benchmarks.targets.benchmark import _verdict_row
 from benchmarks.targets.counts import visits
 from benchmarks.targets.lab import odd_rows
 from benchmarks.targets.rare import rare_class
+from benchmarks.targets.texts import docstrings
 from benchmarks.walk.hospitals import HEADER, SITES, make_rows
 from node.init.counts import is_count
 
@@ -28,6 +29,12 @@ def test_a_laboratory_writes_limits_and_spells_wards_in_three_ways() -> None:
     for own, was in zip(found.cells, rows.cells, strict=True):
         assert own[ward].casefold() == was[ward].casefold()
         assert own[crp] in (was[crp], "<2,5")
+
+
+def test_texts_are_short_and_do_not_say_of_which_package_they_are() -> None:
+    texts = docstrings("h11")
+    assert len(texts) == len(set(texts)) > 3
+    assert not any("h11" in text.lower() or len(text) > 300 for text in texts)
 
 
 def test_a_verdict_is_of_the_mean_difference() -> None:

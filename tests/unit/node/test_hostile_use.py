@@ -26,11 +26,11 @@ ALONE = ("--peers", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--wait", "0")
 ALONE += ("--set", "aggregation.group_timeout_s=0.05")
 ROOT = Path(__file__).resolve().parents[3]
 LONG = "x" * 300
-TABLES = ".csv, .tsv, .txt, .xlsx or .parquet"
+TABLES = ".csv, .tsv, .txt, .xlsx, .parquet or a folder of texts"
 IMAGES_ALLOWED = "a folder for each class, with two images or more in all (.bmp, .jpeg, .jpg, .png, .webp)"
 FILES_ALLOWED = (
-    ".csv, .tsv or .txt (each also .gz), .xlsx, .parquet, .npz, or a folder of images with a task that has "
-    "a schema (python -m node.init makes one)"
+    ".csv, .tsv or .txt (each also .gz), .xlsx, .parquet, .npz, or a folder of images or texts with a task "
+    "that has a schema (python -m node.init makes one)"
 )
 
 

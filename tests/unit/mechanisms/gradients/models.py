@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from mechanisms.gradients.objective import Objective
+from node.models import with_adapters
 
 CLASSES = 3
 
@@ -54,6 +55,14 @@ def made_of(*layers: nn.Module) -> Callable[[], nn.Module]:
     return fresh
 
 
+def adapted() -> nn.Module:
+    """Low-rank adapters of both linear layers, which add something."""
+    model = with_adapters(Text(), rank=2)
+    for layer in (model.query, model.out):
+        nn.init.normal_(layer.lora_B.weight)
+    return model
+
+
 IN_PLACE = (nn.Linear(5, 7), nn.ReLU(inplace=True), nn.Linear(7, CLASSES, bias=False))
 CONV_1D = (nn.Conv1d(2, 4, 3, stride=2, padding=1), nn.Flatten(), nn.Linear(24, CLASSES))
 CONV_2D = (
@@ -74,6 +83,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...] | None]] = {
     "layer norm": (made_of(*LAYER_NORM), (5,)),
     "text": (Text, None),
     "words": (Words, None),
+    "adapters": (adapted, None),
 }
 
 
@@ -87,7 +97,7 @@ def built(kind: str, rows: int, seed: int = 0) -> tuple[nn.Module, torch.Tensor,
 
 
 def named(model: nn.Module) -> dict[str, nn.Parameter]:
-    return dict(model.named_parameters())
+    return {name: value for name, value in model.named_parameters() if value.requires_grad}
 
 
 def cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -318,3 +318,14 @@ def test_declared_classes_are_kept_whatever_their_rows_and_the_report_says_how_m
     told = {entry.column: entry.remark for entry in found.entries if entry.kind == "class"}
     assert told == {"moved": "added; about 80 rows", "lost": "added; no rows are seen"}
     assert found.task.agreement.classes == ()
+
+
+def test_a_vector_has_no_scale_to_agree_on(tmp_path):
+    table = {**TABLE, "columns": [*COLUMNS, {"name": "ward2", "kind": "text", "width": 8}]}
+    rows = peers_rows(np.random.default_rng(5), 60)
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([f"{HEADER},ward2", *(f"{row},some text" for row in rows)]) + "\n")
+    sums = survey(path, schema(table), UNIT, 10_000) * UNIT
+    assert np.array_equal(sums, summed(tmp_path, rows))
+    task = agreed(draft(table), totals(sums, 1, 0.0, UNIT)).task
+    assert task.data.schema.columns[-1] == schema(table).columns[-1]

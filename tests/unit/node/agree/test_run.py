@@ -203,6 +203,7 @@ def test_what_is_refused(owner):
             ["ward.toml", *ROWS, "--also-class", "ill"],
             "agreement.classes = ['ill'] is refused: 'ill' is",
         ),
+        (["ward.toml", *ROWS, "--again"], "--again is refused: an agreement is one sum, of which nothing is"),
         (["ward.toml", *ROWS, "--also-class="], "--also-class: agreement.classes = [''] is refused"),
         (["none.toml", *PEERS], "task file 'none.toml' cannot be read: No such file or directory"),
         (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' cannot be read"),

@@ -31,7 +31,7 @@ def run(tmp_path):
     [
         ((), None, "without --out or --key a node begins anew"),
         (("--out", "none"), None, "no run is in none"),
-        (("--out", "."), {"gone": []}, "has lost no member; allowed: where a job"),
+        (("--out", "."), {"gone": []}, "lost no member; without --again its node asks"),
         (("--out", "."), [], "has lost no member"),
         (("--out", "."), {}, "has lost no member"),
     ],

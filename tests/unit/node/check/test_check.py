@@ -119,6 +119,7 @@ def test_what_exact_sums_open_is_told(task, finds):
         task(model={"class": "node.models:Additive"}),
     )
     assert found["task"][1] == "task: ward, exact sums of the same members"
+    assert "sums of up to 2772 words" in found["memory"][1]
 
 
 def test_a_lost_column_is_a_problem_though_too_few_rows_are_held_back_as_well(task, tmp_path, finds):
@@ -469,7 +470,7 @@ def test_where_it_listens_without_being_told(task, finds):
     words = f"port: {free[0]} of --peers can be listened on"
     found = finds("port", 0, "ok", words, task(), "--peers", ",".join(free))
     assert [what for what in found if what.startswith("peer ")] == [f"peer {one}" for one in free[1:]]
-    words = "peers: 1 other in --peers; a round needs 3 peers, this one among them: name the others"
+    words = "peers: --peers names 2 members, this node among them; allowed: 3 or more, as of two each could"
     finds("peers", 2, "problem", words, task(), "--listen", "127.0.0.1:0", "--peers", THERE)
 
 

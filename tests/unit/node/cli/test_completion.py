@@ -22,7 +22,7 @@ LOOKED_UP = [
     ("murmuration scenarios run swarm --engine ", {"inline", "processes", "ray"}),
     ("murmuration scenarios run swarm --quick --pe", {"--peers"}),
     ("murmuration init --target-kind c", {"classes", "count"}),
-    ("murmuration init --data ward.csv --for", {"--force"}),
+    ("murmuration init --data ward.csv --forc", {"--force"}),
     ("murmuration agree ward.toml --w", {"--wait", "--without", "--write"}),
     ("murmuration bench t", {"targets", "tls", "training"}),
     ("murmuration bench tls --r", {"--rounds"}),

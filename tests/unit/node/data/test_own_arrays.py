@@ -105,7 +105,11 @@ def test_an_array_that_unfolds_too_far(save, monkeypatch):
             IMAGES,
             "does not fit data.schema.kind = 'images'; allowed: a folder with a folder for each",
         ),
-        ("rows.npz", TABLE, "data.schema.kind = 'table'; allowed: .csv, .tsv, .txt, .xlsx or .parquet"),
+        (
+            "rows.npz",
+            TABLE,
+            "data.schema.kind = 'table'; allowed: .csv, .tsv, .txt, .xlsx, .parquet or a folder",
+        ),
         (
             "rows.dat",
             TABLE,

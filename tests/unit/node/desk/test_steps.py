@@ -2,7 +2,9 @@
 
 import csv
 import json
+import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from node.desk.folder import Folder
 from node.desk.form import Form, Garbage
 from node.desk.steps import STEPS
 from node.system.errors import ConfigError
+from node.task.load import read_task
 from tests.unit.node.desk.wards import ward_csv
 from tests.unit.node.observe.folders import run_in
 
@@ -51,6 +54,54 @@ WARD = {
     "epsilon": "2",
     "out": "w.toml",
 }
+
+
+STATISTICS = {
+    "data": "ward.csv",
+    "statistics": True,
+    "target": "outcome",
+    "peers": "3",
+    "by": "sex",
+    "formula": ["outcome ~ age + lactate", "lactate ~ age"],
+    "time": "lactate",
+    "event": "outcome",
+    "out": "s.toml",
+}
+
+
+def test_statistics_are_asked_of_columns(folder):
+    result, _ = run(folder, "init", **STATISTICS)
+    assert result["lines"][0].startswith("s.toml is written: statistics alone")
+    asked = read_task(tomllib.loads(Path("s.toml").read_text())).statistics
+    assert asked.by == "sex"
+    assert [(each.formula, each.family) for each in asked.models] == [
+        ("outcome ~ age + lactate", "binomial"),
+        ("lactate ~ age", "gaussian"),
+    ]
+    (curves,) = asked.survival
+    assert (curves.time, curves.event, curves.by, curves.grid) == ("lactate", "outcome", "sex", 1)
+    assert step(folder, "init", **STATISTICS).command == (
+        "murmuration init --data ward.csv --by sex --time lactate --event outcome --formula "
+        "'outcome ~ age + lactate' --formula 'lactate ~ age' --out s.toml --statistics"
+    )
+    Path("s.toml").unlink()
+    assert typed(folder, "init", **STATISTICS) == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"formula": ["outcome ~ height"]}, "names 'height', which is no column"),
+        ({"by": "age"}, "statistics.by = 'age' is refused; allowed: a category"),
+        ({"event": ""}, "--time is given without --event"),
+        ({"event": "age"}, "statistics.survival.0.event = 'age' is refused; allowed: yes or no"),
+    ],
+)
+def test_statistics_that_cannot_be_computed_are_refused_before_anything_is_written(folder, asked, words):
+    for name in ("look", "init"):
+        with pytest.raises(ConfigError, match=re.escape(words)):
+            run(folder, name, **{**STATISTICS, **asked})
+    assert not Path("s.toml").exists()
 
 
 def test_a_look_tells_the_columns_and_writes_nothing(folder):

@@ -79,8 +79,18 @@ def test_what_is_no_task_is_one_line(tmp_path):
         task_text(tmp_path / "gone.toml")
 
 
-def test_a_task_for_statistics_alone_says_so():
+def test_a_task_for_statistics_alone_says_what_it_computes():
     told = sentences('task = { name = "w" }\n[statistics]\n')
-    assert list(told) == ["Learns", "Privacy"]
-    assert told["Learns"].startswith("nothing: table one")
+    assert list(told) == ["Computes", "Rows", "Privacy"]
+    assert told["Computes"] == "table one"
     assert "sees exact totals" in told["Privacy"]
+    survival = '{ time = "days", event = "died", by = "arm", grid = 7, cox = ["age", "sex"] }'
+    model = '{ formula = "died ~ age", family = "binomial" }'
+    asked = f'by = "arm"\ntables = [["sex", "died"]]\nmodels = [{model}]\nsurvival = [{survival}]\n'
+    told = sentences(f'task = {{ name = "w" }}\n[statistics]\n{asked}')
+    assert list(told.values())[:4] == [
+        "table one by arm",
+        "sex and died",
+        "died ~ age (binomial)",
+        "died after days by arm, in steps of 7, with a Cox model of age, sex",
+    ]

@@ -170,12 +170,22 @@ def test_a_table_gets_an_additive_model_where_sums_of_all_can_make_it(data, made
     --data rows.npz --privacy none => --model additive is refused: the data are no table; leave it out
     --model trees --peers 3 => --model trees is refused with --privacy distributed-dp-sgd: trees have no
         noise; allowed: --model additive
+    --model trees --privacy none --data tiny.csv => --model trees is refused: it needs 20 rows to learn from
+        here and has about 18; give --model linear
 """)
 def test_where_a_model_of_sums_does_not_suit_one_line_says_why(data, capsys, argv, line):
     (data.parent / "few.csv").write_text(ward(40))
+    (data.parent / "tiny.csv").write_text(ward(33))
     np.savez(data.parent / "rows.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
     status, lines, errors = run(capsys, "--data", str(data), "--model", "additive", *argv.split())
     assert (status, lines, errors) == (2, [], [f"error: {line}"])
+
+
+def test_trees_take_as_few_rows_as_their_sums_do(data, made):
+    (data.parent / "few.csv").write_text(ward(40))
+    table, _, _ = made("--privacy", "none", "--model", "trees", "--data", str(data.parent / "few.csv"))
+    assert table["model"] == {"class": "node.models:Trees"}
+    assert table["aggregation"] == {"swarm_metric": "scores"}
 
 
 def rare(rows, share):

@@ -15,6 +15,7 @@ from node.task.load import read_task
 from node.task.sections import ADDITIVE
 from node.task.table_models import TREES
 from node.training.build import build_model
+from node.training.figures.tallies import Scores
 
 SCHEMA = {
     "kind": "table",
@@ -54,7 +55,8 @@ def trainer_of(folder, cls, args, **data):
         }
     )
     dataset = own_rows(read_source(folder / "rows.csv", task), task)
-    return ExactTrainer(task, build_model(task, dataset), dataset, 0), task, dataset
+    tally = Scores(dataset.class_names)
+    return ExactTrainer(task, build_model(task, dataset), dataset, 0, tally), task, dataset
 
 
 def learn(trainer):
@@ -70,13 +72,17 @@ def learn(trainer):
 
 @pytest.mark.parametrize(("cls", "args"), ARGS)
 def test_a_base_is_a_model_at_any_time(tmp_path, cls, args):
-    trainer, task, _ = trainer_of(tmp_path, cls, args)
+    trainer, task, dataset = trainer_of(tmp_path, cls, args)
     bases = list(learn(trainer))
-    assert len(bases) % trainer.round_sums == 0
+    assert len(bases) % trainer.round_sums == 1 % trainer.round_sums, "the last sum is of counts"
     assert trainer.evaluate(bases[0]).metrics["auc"] == 0.5  # before the first curves and trees
     assert trainer.evaluate(bases[-1]).metrics["auc"] > 0.85
     again = import_class(cls)(**task.model.args)
     again.load_state_dict({name: torch.from_numpy(part) for name, part in trainer.tensors(bases[-1]).items()})
+    *before, figure = [trainer.figure(base, place + 1) for place, base in enumerate(bases)]
+    assert {*before} == {None}
+    assert (figure.rows, figure.peers, figure.generation) == (len(dataset.test_y), 1, len(bases) - 1)
+    assert figure.value == figure.mine == pytest.approx(trainer.evaluate(bases[-1]).accuracy)
     rows = torch.tensor([[1.0, 0.0, 1.0], [-1.0, 0.0, -1.0]])
     assert torch.equal(again(rows), trainer.module(bases[-1])(rows))
     assert trainer.own_names == ()

@@ -107,20 +107,25 @@ def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude()
 )
 def test_a_sum_of_a_job_says_what_it_was_for_and_how_it_ended(changed, told):
     text = told_of(purpose="cells", sum_number=4, **changed)
-    assert text.startswith(f"sum 4 of at most 20 (cells): {told}")
-    assert text.endswith("; own rows 0.50 s, together 0.25 s")
+    assert text.startswith(f"sum 4 (cells): {told}")
+    assert text.endswith("; nothing is learned yet; own rows 0.50 s, together 0.25 s")
     assert table_of(replace(RECORD, purpose="cells", **changed))[0][0] == "sum"
 
 
 def test_a_job_ends_after_its_sums_and_who_came_late_is_told_what_that_means():
     assert summary_text(SUMMARY, exact=True).startswith(f"finished after {SUMMARY.generation} sum")
+    made = replace(SUMMARY, finished=False, made="curves alone", metrics={"accuracy": 0.9, "auc": 0.75})
+    text = summary_text(made, exact=True)
+    assert text.startswith("stopped unfinished after 0 sums: curves alone; ")
+    assert "AUC 0.750" in text
+    assert "; nothing is learned yet; " in summary_text(replace(made, only_class="no"), exact=True)
     late = replace(SUMMARY, aggregated=0, fallbacks=3, generation=3)
     assert "its own count from the next job on" in alone_text(late, exact=True)
     live = on_terminal(110)
     now = Snapshot("ward", 3, 12, "following", (), None, "", purpose="curves")
     live._console.print(live._panel(now))
     shown = live._console.file.getvalue()
-    assert "sum 4 of at most 12 (curves): following the others (this node came after the first sum)" in shown
+    assert "sum 4 (curves): following the others (this node came after the first sum)" in shown
 
 
 def test_a_skewed_task_is_told_by_auc_a_constant_model_by_name_and_numbers_are_never_called_accurate():

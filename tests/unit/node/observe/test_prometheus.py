@@ -95,7 +95,7 @@ async def test_a_nodes_figures():
     phases = {"train": Traffic(0.5), "sums": Traffic(2.0, 30, 7)}
     told.handle(RoundEnded(replace(RECORD, phases=phases, clipped=4), 20))
     fallback = {"outcome": "fallback", "reason": "sums-timeout", "participants": 0}
-    told.handle(RoundEnded(replace(RECORD, clipped=1, **fallback), 20))
+    told.handle(RoundEnded(replace(RECORD, clipped=1, steps_failed=2, **fallback), 20))
     found, _ = await figures(registry, VIEW, node_families)
     expected = {
         ("rounds_total", "aggregated", "none"): 1,
@@ -103,6 +103,7 @@ async def test_a_nodes_figures():
         ("rounds_total", "caught", "fallback"): 0,
         ("clipped_coordinates_total",): 5,
         ("round_participants",): 0,
+        ("sums_failed_total",): 2,
         ("phase_seconds_count", "sums"): 1,
         ("phase_seconds_sum", "sums"): 2.0,
         ("phase_seconds_bucket", "1.0", "sums"): 0,
@@ -143,6 +144,11 @@ async def test_a_nodes_figures():
     assert found["murmuration_privacy_epsilon_apart", "one data set (replace)"] == 2.5
     _, text = await figures(new_registry(), replace(VIEW, privacy=None), node_families)
     assert "epsilon" not in text
+    assert "_job_" not in text
+    job = replace(VIEW, sums={"cells": 4, "curves": 2}, over=True)
+    found, _ = await figures(new_registry(), job, node_families)
+    assert (found["murmuration_job_sums", "cells"], found["murmuration_job_sums", "curves"]) == (4, 2)
+    assert found["murmuration_job_over",] == 1
 
 
 async def test_no_accuracy_and_no_loss_is_among_them():

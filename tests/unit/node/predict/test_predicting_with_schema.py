@@ -27,6 +27,7 @@ DAYS = {"name": "days", "kind": "number", "mean": 8.0, "std": 2.0}
 ROWS = [
     (30 + row, "north" if row % 3 else "south", "ill" if row > 20 else "well", row / 4) for row in range(40)
 ]
+TEXTS = ["chest pain", "no complaints", "a cough", "nothing new"]
 LINES = [("age", "ward", "outcome", "days"), *ROWS]
 
 
@@ -126,7 +127,7 @@ def test_a_prediction_is_the_sum_of_what_its_columns_add(tmp_path, capsys):
     trainer = folder_of(tmp_path, {"class": "node.models:Additive", "args": args}, schema, data)
     vector = np.linspace(-1, 1, len(trainer.vector()), dtype=np.float32)
     Folder(tmp_path, Card(read_about(tmp_path / "model.safetensors")["task"], None, (4,), ())).models(
-        trainer.tensors, BASE, (vector, vector), None
+        trainer.tensors, BASE, (vector, vector), None, True
     )
     _, lines = predicted(tmp_path, capsys, data, "--explain")
     parts = ("by age", "by ward", "by interactions")
@@ -142,7 +143,8 @@ def test_a_prediction_is_the_sum_of_what_its_columns_add(tmp_path, capsys):
     )
     told = capsys.readouterr().out
     assert f", exact sums over {BASE.members} members\n" in told
-    assert told.endswith("explained: each column 'by ...' is what it adds to days, from 9.1547 on\n")
+    added = "what it adds to days, from 9.1547 on; 'by interactions' is what trees add\n"
+    assert told.endswith(f"explained: each column 'by ...' is {added}")
 
 
 def test_other_models_have_no_parts_by_column(tmp_path, capsys):
@@ -150,3 +152,15 @@ def test_other_models_have_no_parts_by_column(tmp_path, capsys):
     folder(tmp_path, {"kind": "table", "target": OUTCOME, "columns": COLUMNS}, 4, 2, data)
     assert predict.main(["--model", str(tmp_path), "--data", str(data), "--explain"]) == 2
     assert "--explain is refused: the parts of model.class = 'node.models:Linear'" in capsys.readouterr().err
+
+
+def test_new_rows_are_encoded_by_their_text_as_in_training(tmp_path, capsys):
+    rows = [(f"{words} since day {row}", OUTCOME["values"][row % 2]) for row, words in enumerate(TEXTS * 5)]
+    data = write(tmp_path / "train.csv", ("note", "outcome"), *rows)
+    note = {"name": "note", "kind": "text", "width": 64}
+    folder(tmp_path, {"kind": "table", "target": OUTCOME, "columns": [note]}, 64, 2, data)
+    _, lines = predicted(tmp_path, capsys, data)
+    new = write(tmp_path / "new.csv", ("note", "id"), *((note.upper(), 1) for note, _ in rows[3:5]))
+    _, again = predicted(tmp_path, capsys, new)
+    assert [line["p(ill)"] for line in again] == [line["p(ill)"] for line in lines[3:5]]
+    assert len({line["p(ill)"] for line in lines}) == len(rows)

@@ -1,9 +1,14 @@
 """The command: which files it writes, and what it never overwrites."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from benchmarks.page.server import job_view
+from node.desk.views import swarm_view
+from node.observe.comparison import compared
+from node.observe.run_folder import RunFolder
 from node.report.__main__ import main
 from node.storage.folder_lock import VIEW
 from node.task.load import read_task
@@ -30,6 +35,16 @@ def test_a_run_gets_its_report_and_gets_it_again_and_several_get_one_here(run, t
     assert main([str(tmp_path / "runs")]) == 0
     assert (tmp_path / "report.html").exists()
     assert not (run / "report.html").exists()
+
+
+def test_a_job_that_stopped_unfinished_is_marked(tmp_path, capsys):
+    run = run_in(tmp_path / "a", job_view(), ended=True)
+    assert main([str(run)]) == 0
+    assert capsys.readouterr().out.endswith(f"; {run} is UNFINISHED: its job stopped after sum 7\n")
+    view = RunFolder(run).read()
+    assert swarm_view("a", view)["state"] == "unfinished"
+    (line, other) = compared([view, replace(view, over=True)]).runs
+    assert (line.sums, line.over, other.over) == (7, False, True)
 
 
 def test_tables_alone_are_written_where_they_alone_are_asked_for(run, tmp_path, capsys):

@@ -26,3 +26,8 @@ def test_the_sums_of_a_job_are_for_one_thing_after_another():
     job = replace(STEPS, purposes=(("cells", 2), ("curves", 3)))
     assert [job.purpose(sums) for sums in (0, 1, 2, 4, 9)] == ["cells", "cells", "curves", "curves", "curves"]
     assert STEPS.purpose(3) == "sum"
+    told = [tuple(job.sums_for(sums).values()) for sums in (0, 1, 2, 4, 9)]
+    assert told == [(0, 0), (1, 0), (2, 0), (2, 2), (2, 7)]
+    three = replace(STEPS, purposes=(("cells", 2), ("curves", 3), ("trees", 4)))
+    assert three.sums_for(6) == {"cells": 2, "curves": 3, "trees": 1}
+    assert (STEPS.sums_for(3), replace(STEPS, cohort=True).sums_for(3)) == ({}, {"sum": 3})

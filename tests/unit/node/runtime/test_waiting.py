@@ -49,6 +49,11 @@ ME = Elector("h:1", is_me=True, is_bound=True)
 
 SAME = "all sums have the members of the first one: when this node has waited (--wait), the job stops"
 
+ENDLESS = (
+    "all sums have the members of the first one, and this node waits for them as long as it takes (--wait "
+    "forever)"
+)
+
 
 @pytest.mark.parametrize(
     ("found", "who", "nobody", "then"),
@@ -71,6 +76,12 @@ SAME = "all sums have the members of the first one: when this node has waited (-
             f"10.0.0.3:1, {MADE}",
             f"1 peer, {MADE}",
             f"{SAME}, keeps what was agreed, and goes on once all are started again",
+        ),
+        (
+            Obstacle(Stage.COHORT_ENDLESS, 1, (A,), Whose.LAST),
+            f"10.0.0.3:1, {MADE}",
+            f"1 peer, {MADE}",
+            f"{ENDLESS}; if they are gone for good: Ctrl-C, and --again at all that are left",
         ),
         (
             Obstacle(Stage.ENDLESS, 1, (A,), Whose.LAST),

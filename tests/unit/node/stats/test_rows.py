@@ -12,6 +12,7 @@ COLUMNS = [
     {"name": "age", "kind": "number", "mean": 50.0, "std": 20.0, "low": 0.0, "high": 100.0},
     {"name": "ward", "kind": "category", "values": ["east", "west"]},
     {"name": "smoker", "kind": "boolean"},
+    {"name": "note", "kind": "text", "width": 8},
 ]
 CLASSES = {"name": "outcome", "kind": "classes", "values": ["ill", "well"]}
 NUMBER = {"name": "outcome", "kind": "number", "mean": 0.0, "std": 1.0, "low": -4.0, "high": 4.0}
@@ -33,9 +34,9 @@ def test_a_file_as_rows_by_column(tmp_path, target, column, values):
         Category("smoker", ("no", "yes")),
         column,
     ]
-    rows = ["25,east,yes", "?,south,", "120,west,no", "7,,no"]
+    rows = ["25,east,yes,a", "?,south,,b", "120,west,no,c", "7,,no,"]
     lines = [f"{row},{value}" for row, value in zip(rows, values, strict=True)]
-    (tmp_path / "rows.csv").write_text("\n".join(["age,ward,smoker,outcome", *lines]) + "\n")
+    (tmp_path / "rows.csv").write_text("\n".join(["age,ward,smoker,note,outcome", *lines]) + "\n")
     table = read_rows(tmp_path / "rows.csv", of)
     nan = np.nan
     expected = {

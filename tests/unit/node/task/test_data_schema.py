@@ -50,13 +50,18 @@ def test_a_schema_of_a_table_and_one_of_images():
     columns.0.name => "outcome" => data.schema: the column 'outcome' occurs twice; name each once
     columns => ["age"] => data.schema.columns.0 = 'age' is refused; allowed: a table with a kind
     columns.0.kind => "float" => data.schema.columns.0 ('age').kind = 'float' is refused; allowed: 'number' or
-        'date' or 'time' or 'boolean' or 'category'
+        'date' or 'time' or 'boolean' or 'category' or 'text' or 'embedding'
     columns.0.std => 0 => data.schema.columns.0 ('age').std = 0 is refused; allowed: a number above 0 and at
         most 1e+30
     columns.0.mean => null => data.schema.columns.0 ('age').mean is missing; allowed: a number at least -1e+30
         and at most 1e+30
     columns.0.missing => "yes" => data.schema.columns.0 ('age').missing = 'yes' is refused; allowed: true or
         false
+    columns.1 => {"name": "note", "kind": "text", "width": 1} => data.schema.columns.1 ('note').width = 1 is
+        refused; allowed: a whole number from 8 to 16384
+    columns.1 => {"name": "note", "kind": "text", "width": 8, "encoder": "mine"} => data.schema.columns.1
+        ('note').encoder = 'mine' is refused; allowed: 'hashed', or the 64 hex digits by which a sentence
+        encoder is known
     columns.1.values => [1, 2] => data.schema.columns.1 ('ward').values = [1, 2] is refused; allowed: 1 to
         1000 different texts of at most 200 characters
     columns.0.name => "" => data.schema.columns.0 ('').name = '' is refused; allowed: a column's name, at most

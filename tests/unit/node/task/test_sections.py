@@ -144,6 +144,8 @@ def test_a_task_file_with_something_else_than_keys_of_sections(task_file, text, 
     aggregation.sample_cap=9 => aggregation.sample_cap = 9 has no effect without aggregation.weighting
     aggregation.public_weights=true => aggregation.public_weights = true has no effect without
     aggregation.shares=none => 'none' is refused; allowed: 'seed' or 'ring' or 'float'
+    aggregation.bits=8 => aggregation.bits = 8 is refused; allowed: 16 or 32
+    aggregation.bits=16.0 => aggregation.bits = 16.0 is refused; allowed: 16 or 32
     aggregation.clip=0 => aggregation.clip = 0 is refused; allowed: a number above 0
     aggregation.sums_timeout_s=0 => aggregation.sums_timeout_s = 0 is refused
     privacy.mechanism=dp => privacy.mechanism = 'dp' is refused; allowed: 'none', 'ldp', 'aldp', 'dp-sgd',
@@ -187,6 +189,16 @@ WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=100")
         'masked'
     aggregation.protocol=additive aggregation.dropouts=1 => 1 is refused with aggregation.protocol =
         'additive'
+    aggregation.bits=16 aggregation.protocol=additive => aggregation.bits = 16 is refused with
+        aggregation.protocol = 'additive': shares have words of 32 bits; set aggregation.protocol=masked;
+        allowed: 32
+    aggregation.bits=16 WEIGHTED => bits = 16 is refused with aggregation.weighting = 'samples': a weight
+    aggregation.bits=16 aggregation.swarm_metric=confusion => is refused with aggregation.swarm_metric =
+        'confusion': counts need 32 bits; set aggregation.swarm_metric=none
+    aggregation.bits=16 privacy.mechanism=distributed-dp-sgd => aggregation.bits = 16 is refused with
+        privacy.mechanism = 'distributed-dp-sgd': shared noise needs 32 bits, as what wraps around in 16 would
+    aggregation.bits=16 model.class=node.models:Trees => bits = 16 is refused with model.class =
+        'node.models:Trees': its sums are of whole numbers
     aggregation.liars=3 => aggregation.liars = 3 is refused with aggregation.min_participants = 3
     aggregation.protocol=additive aggregation.shares=float WEIGHTED => refused with aggregation.shares =
         'float'
@@ -213,6 +225,7 @@ def test_what_can_not_be_together(overrides, line):
     "overrides",
     [
         (MASKED, "aggregation.dropouts=31"),
+        ("aggregation.bits=16", "privacy.mechanism=dp-sgd"),
         (ADDITIVE, "aggregation.dropouts=0"),
         (ADDITIVE, "aggregation.shares=ring", *WEIGHTED),
         (*WEIGHTED, "aggregation.public_weights=true"),
@@ -265,6 +278,7 @@ def test_canonical_parameters_are_canonical():
     data.source=mine.csv
     data.target=y
     data.features=["a"]
+    aggregation.bits=32
     aggregation.group_timeout_s=1
     aggregation.shares_timeout_s=1
     aggregation.sums_timeout_s=1
@@ -286,6 +300,7 @@ def test_a_nodes_own_matters_are_not_in_the_parameters(override):
     => train.grad_clip=1
     train.seconds=4 => train.seconds=5
     => aggregation.clip=2
+    => aggregation.bits=16
     => aggregation.min_participants=4
     => privacy.mechanism=ldp
     aggregation.protocol=additive => aggregation.protocol=masked

@@ -65,6 +65,13 @@ def test_nothing_is_trained_locally(name, value):
     )
 
 
+def test_the_last_model_alone_is_measured():
+    assert told(lambda: made(aggregation={"swarm_metric": "scores", "swarm_metric_every": 2})) == (
+        "aggregation.swarm_metric_every = 2 has no effect with model.class = 'node.models:Additive' without "
+        "privacy, whose last model alone is measured; leave it out"
+    )
+
+
 @pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd"])
 def test_noise_of_single_members_is_refused(mechanism):
     assert told(lambda: made(privacy={"mechanism": mechanism})) == (
@@ -99,3 +106,11 @@ def test_trees_after_curves_have_no_privacy():
         "model.args.trees = 5 is refused with privacy.mechanism = 'distributed-dp-sgd': trees lose by noise "
         "what curves keep; allowed: 0"
     )
+
+
+@pytest.mark.parametrize("model", [ADDITIVE, TREES])
+def test_a_vector_is_no_part_of_a_model_of_tables(model):
+    note = {"name": "note", "kind": "text", "width": 8}
+    schema = {**TABLE, "columns": [*TABLE["columns"], note]}
+    table = {"task": {"name": "t"}, "model": {"class": model}, "data": {"schema": schema}}
+    assert f"column 'note' of kind 'text' is refused with model.class = '{model}'" in told(read_task, table)

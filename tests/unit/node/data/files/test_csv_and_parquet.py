@@ -127,10 +127,12 @@ def test_parquet_of_every_kind_of_value(parquet):
             day=[datetime.date(2026, 1, 2)] * 2,
             moment=[moment] * 2,
             listed=[[1], [2]],
+            named=[["a"], ["b"]],
         ),
         None,
     )
-    assert (frame.rows, frame.unusable) == (2, {"listed": "list<element: int64>"})
+    assert (frame.rows, frame.unusable) == (2, {"named": "list<element: string>"})
+    assert frame.vectors["listed"].to_pylist() == [[1], [2]]
     assert plain(frame)["text"] == ["a", None]
     assert set(frame.columns) == {"number", "whole", "text", "coded", "truth", "day", "moment"}
 

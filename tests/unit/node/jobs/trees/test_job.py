@@ -61,6 +61,8 @@ def test_an_interaction_is_found(curve_sums):
     forest = Forest(25, 3, curve_sums)
     jobs, base, sums = learn(CLASSES, forest, x, y)
     assert sums == {0: 6, 8: 12}[curve_sums] + 25 * 3 == jobs[0].most_sums
+    assert jobs[1].made(base).startswith("curves and " if curve_sums else "2")
+    assert jobs[1].made(jobs[1].initial()) == ""
     model = jobs[1].model(base)
     test, expected = rows()
     truth = (RNG.random(len(expected)) < 1 / (1 + np.exp(-expected))).astype(np.int64)
@@ -81,6 +83,9 @@ def test_trees_that_do_not_help_are_none_and_the_curves_are_of_all_rows():
     model = jobs[0].model(base)
     kept = grown(model.interactions.nodes[0])
     assert kept < 20
+    told = f"curves and {kept} tree" if kept else "curves alone: 11 trees did not lower the loss"
+    assert jobs[0].made(base).startswith(told)
+    assert f"{kept + 11}" in jobs[0].made(base)
     assert sums == 12 + (kept + 11) * 2, "the loss comes with the next tree, which ends its round"
     curves = [AdditiveJob(CLASSES, x[part], y[part]) for part in np.array_split(np.arange(900), 3)]
     alone = curves[0].initial()
@@ -95,6 +100,7 @@ def test_without_rows_held_out_all_trees_stay():
     x, signal = rows(600)
     jobs, base, sums = learn(NUMBERS, Forest(25, 2, rate=0.2), x, signal / 3, held=0)
     assert sums == 4 + 50
+    assert jobs[0].made(base) == "25 trees"
     model = jobs[0].model(base)
     assert (model.trees.nodes[0, :, 0, 0] > 0).all()
     before = np.square(signal / 3).mean()

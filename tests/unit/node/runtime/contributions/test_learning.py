@@ -3,12 +3,8 @@
 import pytest
 import torch
 
-from mechanisms.mechanism import Unprotected
 from node.data.dataset import Dataset
-from node.models import Additive
-from node.runtime.contributions.learning import make_learning, make_tally
-from node.task.load import read_task
-from node.task.sections import ADDITIVE
+from node.runtime.contributions.learning import make_tally
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores
 from tests.own_data import told
 
@@ -37,13 +33,3 @@ def test_the_task_and_the_targets_choose_the_tally():
 def test_what_does_not_fit_is_refused_in_one_line(kind, classes, line):
     refusal = f"aggregation.swarm_metric = {kind!r} is refused: {line}"
     assert told(make_tally, kind, dataset(classes), False).startswith(refusal)
-
-
-def test_exact_sums_have_no_counts_of_test_rows():
-    asked = {"aggregation": {"swarm_metric": "confusion"}, "model": {"class": ADDITIVE}}
-    task = read_task({"task": {"name": "t"}, **asked})
-    model = Additive([["number", 1]], 1)
-    line = told(make_learning, task, model, dataset(2), 0, Unprotected())
-    assert line.startswith(
-        "aggregation.swarm_metric = 'confusion' is refused with model.class = 'node.models:"
-    )

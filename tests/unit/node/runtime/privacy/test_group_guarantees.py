@@ -8,6 +8,7 @@ from node.task.load import load_task
 from node.task.sections import AggregationSection
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.quorum.electorate import BY_SIZE
+from protocol.vectors.ring import NARROW
 
 MASKED, ADDITIVE = "aggregation.protocol=masked", "aggregation.protocol=additive"
 
@@ -52,12 +53,17 @@ def test_ten_masked_peers_in_words_and_figures():
     )
     facts = {"protocol": "masked", "members": 10, "threshold": 8, "dropouts": 2, "colluders": 5}
     assert withstands(section(MASKED), 10).facts == {**facts, "shares": "seed", "bits": 32}
+    short = section(MASKED, "aggregation.bits=16")
+    assert "; 16-bit words, " in withstands(short, 10).text
+    assert (withstands(short, 10).bits, withstands(short, 3).bits) == (16, 32)
+    assert short.without_slots.bits == 32
 
 
 def test_the_session_is_told_the_same():
     assert masked_settings(section(ADDITIVE), 4.0) is None
     assert masked_settings(section(MASKED), 2.5) == MaskedSettings(2.5, None)
     assert masked_settings(section(MASKED, "aggregation.dropouts=1"), 4.0) == MaskedSettings(4.0, 1)
+    assert masked_settings(section("aggregation.bits=16"), 4.0) == MaskedSettings(4.0, None, ring=NARROW)
 
 
 @pytest.mark.parametrize(

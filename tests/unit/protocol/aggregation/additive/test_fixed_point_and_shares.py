@@ -5,9 +5,11 @@ import pytest
 
 from protocol.aggregation.additive.shares import Shares, ShareSettings
 from protocol.aggregation.additive.total import Total
-from protocol.aggregation.fixed_point import MIN_UNITS, FixedPoint
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.crypto import prg
 from protocol.errors import NotFiniteError, RemoteProtocolError
 from protocol.vectors.pieces import PIECE_WORDS, piece, piece_count, raw
+from protocol.vectors.ring import NARROW, RINGS, WIDE
 from tests.parts import completed, machines, mean_of, members, vector
 
 KINDS = ["seed", "ring", "float"]
@@ -27,20 +29,43 @@ def test_a_bound_is_positive_and_finite(bound):
         FixedPoint(bound, 3)
 
 
-@pytest.mark.parametrize("count", [0, (2**31 - 1) // MIN_UNITS + 1])
-def test_a_group_leaves_room_for_each_summand(count):
-    with pytest.raises(ValueError, match=f"members {count} must be 1 to {(2**31 - 1) // MIN_UNITS}$"):
-        FixedPoint(1.0, count)
+@pytest.mark.parametrize(("ring", "most"), [(WIDE, 2**15 - 1), (NARROW, 2**7 - 1)])
+def test_a_group_leaves_room_for_each_summand(ring, most):
+    for count in (0, most + 1):
+        with pytest.raises(ValueError, match=f"must be 1 to {most}: words have {ring.bits} bits$"):
+            FixedPoint(1.0, count, ring)
 
 
-@pytest.mark.parametrize("count", [1, 3, 7, 64, 32767])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_whole_group_at_the_bound_does_not_wrap(count, sign):
-    point = FixedPoint(4.0, count)
-    word = int(point.encode(np.array([4.0 * sign], dtype="<f4"), SEED)[0].view("<i4")[0])
+@pytest.mark.parametrize("count", [1, 3, 7, 64, 127])
+@pytest.mark.parametrize("ring", RINGS.values())
+@pytest.mark.parametrize("value", [4.0, -4.0, 1e30, -1e30])
+def test_a_whole_group_at_the_bound_or_beyond_it_does_not_wrap(count, ring, value, monkeypatch):
+    for draw in (0, 2**32 - 1):  # the least and the largest rounding
+        monkeypatch.setattr(prg, "words", lambda *_, draw=draw: np.array([draw], dtype="<u4"))
+        point = FixedPoint(4.0, count, ring)
+        words, _ = point.encode(np.array([value], dtype="<f4"), SEED)
+        total = sum((words for _ in range(count)), np.zeros(1, dtype=ring.word))
+        mean = np.empty(1, dtype=point.result)
+        point.decode(total, count, mean)
 
-    assert abs(count * word) < 2**31
-    assert abs(word) >= point.scale * 4.0 - 1
+        assert count * int(words.view(ring.number)[0]) == int(total.view(ring.number)[0])
+        assert mean[0] == pytest.approx(np.sign(value) * 4.0, abs=1 / point.scale + 4 * 2.0**-24)
+
+
+@pytest.mark.parametrize("rounded", ["as it should be", "down", "to the nearest"])
+def test_rounding_is_unbiased_and_its_variance_at_most_a_quarter_of_a_squared_step(rounded, monkeypatch):
+    drawn = {"down": 0, "to the nearest": 2**31}.get(rounded)
+    if drawn is not None:
+        monkeypatch.setattr(prg, "words", lambda _, __, count: np.full(count, drawn, dtype="<u4"))
+    point = FixedPoint(4.0, 10, NARROW)
+    x = np.repeat(np.linspace(-4, 4, 61, dtype="<f4"), 1 << 11)  # 61 fractions of a step, each often
+    words, _ = point.encode(x, SEED)
+    error = (words.view("<i2") - x.astype(np.float64) * point.scale).reshape(61, -1)
+    bias = np.abs(error.mean(axis=1)).max()  # its standard error is at most 0.011
+
+    assert np.abs(error).max() < 1
+    assert error.var(axis=1).max() < 0.25 * 1.01
+    assert (bias < 5 * 0.011) == (drawn is None)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -131,5 +131,6 @@ def test_whole_numbers_are_copied_and_never_clipped():
     assert (encoded.tolist(), clipped, encoding.clipped(vector)) == (vector.tolist(), 0, 0)
     assert not np.shares_memory(encoded, vector)
     assert encoding.encoded(vector, bytes(32), 0).tolist() == vector.tolist()
-    assert encoding.decode(encoded, 3) is encoded
+    encoding.decode(encoded, 3, result := np.zeros_like(encoded))
+    assert (result.dtype, result.tolist()) == (encoding.result, vector.tolist())
     assert isinstance(encoding_of(1.0, 5), FixedPoint)

@@ -12,6 +12,7 @@ from protocol.crypto import prg, shamir
 from protocol.crypto.prg import Stream
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.vectors.pieces import PIECE_WORDS
+from protocol.vectors.ring import RINGS
 
 SID, ONE, TWO, THREE = b"s" * 32, b"1" * 32, b"2" * 32, b"3" * 32
 NEAR, FAR = mask_keys.secret_from(b"\xa1" * 32), mask_keys.secret_from(b"\xb2" * 32)
@@ -107,17 +108,20 @@ def test_the_digest_of_a_list_depends_on_its_order_and_length():
 
 # -- streams -------------------------------------------------------------------------------------------
 
-SIZES = [0, 1, 3, 4097, prg._BUFFER_WORDS, prg._BUFFER_WORDS + 5, PIECE_WORDS]
+_BUFFER_WORDS = prg._BUFFER_BYTES // 4
+SIZES = [0, 1, 3, 4097, _BUFFER_WORDS, _BUFFER_WORDS + 5, PIECE_WORDS]
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("start", [0, 4, 4 * PIECE_WORDS])
-def test_what_is_added_is_the_words_of_the_stream(size, start):
-    before = np.arange(size, dtype="<u4")[::-1] * 3_000_000_019
-    target = before.copy()
+@pytest.mark.parametrize("block", [0, 1, PIECE_WORDS])
+@pytest.mark.parametrize("ring", RINGS.values(), ids=str)
+def test_what_is_added_is_the_words_of_the_stream(size, block, ring):
+    before = np.arange(size)[::-1].astype(ring.word) * ring.word.type(59_999)
+    target, start = before.copy(), block * ring.block_words
     Stream(SEED).add_to(target, start)
 
-    np.testing.assert_array_equal(target, before + prg.words(SEED, start, size))
+    stream = prg.words(SEED, 4 * block, -(-size * ring.word_bytes // 4)).view(ring.word)
+    np.testing.assert_array_equal(target, before + stream[:size])
     Stream(SEED).subtract_from(target, start)
     np.testing.assert_array_equal(target, before)
 
@@ -163,7 +167,7 @@ def test_tensors_of_equal_shape_and_adjacent_chunks_have_different_masks():
 
 
 def test_threads_do_not_write_into_each_other_s_buffers():
-    sizes = [prg._BUFFER_WORDS + 4 * number for number in range(8)]
+    sizes = [_BUFFER_WORDS + 4 * number for number in range(8)]
     seeds = [bytes([number // 2]) * 32 for number in range(8)]
     shared = [Stream(seed) for seed in seeds[::2]]
 
@@ -180,7 +184,8 @@ def test_threads_do_not_write_into_each_other_s_buffers():
 
 
 def test_two_streams_read_at_once_in_one_thread_have_a_buffer_each():
-    pairs = zip(Stream(SEED).blocks(0, 8), Stream(SEED[::-1]).blocks(4, 8), strict=True)
+    target = np.zeros(8, dtype="<u4")
+    pairs = zip(Stream(SEED).blocks(0, target), Stream(SEED[::-1]).blocks(4, target), strict=True)
     for (_, one), (_, other) in pairs:
         np.testing.assert_array_equal(one, prg.words(SEED, 0, 8))
         np.testing.assert_array_equal(other, prg.words(SEED[::-1], 4, 8))
@@ -190,6 +195,6 @@ def test_buffers_are_used_again(monkeypatch):
     monkeypatch.setattr(prg, "_idle", [])
     for _ in range(3):
         Stream(SEED).add_to(np.zeros(8, dtype="<u4"), 0)
-    next(Stream(SEED).blocks(0, 2 * prg._BUFFER_WORDS))
+    next(Stream(SEED).blocks(0, np.zeros(2 * prg._BUFFER_BYTES, dtype="<u4")))
 
     assert len(prg._idle) == 1

@@ -159,7 +159,7 @@ def test_of_a_total_that_is_not_whole_no_product_is_known():
 
 def payloads() -> list[bytes]:
     """Makes totals that are all 0."""
-    return [bytes(payload_bytes(LAYOUT.length(index), MEMBERS)) for index in range(LAYOUT.chunks)]
+    return [bytes(payload_bytes(LAYOUT, index)) for index in range(LAYOUT.chunks)]
 
 
 def proposed_again() -> Propose:

@@ -1,0 +1,1 @@
+"""The same job here, under Flower and under NVIDIA FLARE."""

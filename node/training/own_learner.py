@@ -1,0 +1,184 @@
+"""A learner of another framework as a node needs it: what it returns is checked, its errors are one line."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from node.learners.learner import Learner
+from node.storage.whole_files import whole_folder
+from node.system.clock import CLOCK, Clock
+from node.system.errors import ConfigError, UserError, shown
+from node.task.import_path import told
+from node.training.figures.headline import Headline
+from node.training.local_tensors import Array
+from node.training.trainer import Diverged, Evaluation, Interrupted, Shapes, Trained, Vector, no_evaluation
+
+VECTOR = "vector"
+"""The name of the one tensor of a learner's model file."""
+METHODS = ("vector", "train", "evaluate", "save")
+_METRIC = re.compile(r"[^\W_][\w .%@/()+-]{0,39}")
+_MOST_METRICS = 32
+_LONGEST_NAME = 100
+
+
+class OwnLearner:
+    """Calls a learner, one method at a time. Its errors name it and what it did."""
+
+    def __init__(self, learner: Learner, initial: Vector | None = None, clock: Clock = CLOCK) -> None:
+        """`initial`: the vector to begin with, in place of the learner's own. Raises ConfigError."""
+        self._learner, self._clock = learner, clock
+        self._busy = threading.Lock()
+        lacking = [name for name in METHODS if not callable(getattr(learner, name, None))]
+        if lacking:
+            raise ConfigError(
+                f"{type(learner).__name__} is no learner: it has no {', '.join(lacking)}; a learner has the "
+                f"methods {', '.join(METHODS)} (docs/learners.md)"
+            )
+        self.name = str(getattr(learner, "name", type(learner).__name__))
+        if not self.name.isprintable() or not 0 < len(self.name) <= _LONGEST_NAME:
+            raise ConfigError(
+                f"a learner's name = {shown(self.name)} is refused; allowed: a line of 1 to {_LONGEST_NAME} "
+                "characters"
+            )
+        try:
+            own = self._numbers(self._called("vector"), None, "vector")
+            self._initial = own if initial is None else self._numbers(initial, own.shape, "model.weights")
+        except UserError as error:
+            raise ConfigError(str(error)) from error
+        if not np.isfinite(self._initial).all():
+            raise ConfigError(f"{self}: its first vector has values that are not finite")
+
+    def __str__(self) -> str:
+        return f"learner {shown(self.name)}"
+
+    @property
+    def shapes(self) -> Shapes:
+        """The name and shape of what is shared."""
+        return [(VECTOR, self._initial.shape)]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What peers agree on, by key of `[model]`: the learner's name, and a digest of its first vector."""
+        words = self._initial.astype("<f4").tobytes()
+        return {"learner": self.name, "initial": hashlib.sha256(words).hexdigest()}
+
+    @property
+    def rows(self) -> int:
+        """How many rows it learns from. Raises ConfigError if it does not say so."""
+        rows = self._part("rows")
+        if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+            raise ConfigError(
+                f"aggregation.weighting = 'samples' is refused: {self} has rows = {shown(rows)}; allowed: a "
+                "whole number from 1, or aggregation.weighting=uniform"
+            )
+        return int(rows)
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether it says its loss on the rows that it learns from."""
+        return callable(getattr(self._learner, "loss", None))
+
+    def vector(self) -> Vector:
+        """Returns the common initial vector (d,)."""
+        return self._initial.copy()
+
+    def train(
+        self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
+    ) -> Trained:
+        """Returns the next working vector (d,); Interrupted if `stop` was set by the end of the training."""
+        begun = self._clock.monotonic()
+        with self._busy:
+            made = self._called("train", working.copy(), round_number)
+        seconds = self._clock.monotonic() - begun
+        if stop.is_set():
+            raise Interrupted
+        vector = self._numbers(made, self._initial.shape, "train")
+        if not np.isfinite(vector).all():
+            why = f"{self}: training gave values that are not finite in round {round_number}"
+            raise Diverged(why, "let it take smaller steps", seconds)
+        return Trained(vector, None, seconds)
+
+    def evaluate(self, vector: Vector) -> Evaluation:
+        """Returns the learner's metrics of `vector` (d,); one that is not finite counts as not defined."""
+        with self._busy:
+            found = self._called("evaluate", vector.copy())
+        if not isinstance(found, Mapping) or len(found) > _MOST_METRICS:
+            raise UserError(
+                f"{self}: evaluate() returned {shown(found)}; allowed: up to {_MOST_METRICS} metrics by name"
+            )
+        values = {self._metric(name): self._value(name, value) for name, value in found.items()}
+        if not values:
+            return no_evaluation(("accuracy",))
+        metric, value = next(iter(values.items()))
+        loss = values.get("loss")
+        metrics = {name: value for name, value in values.items() if name != "loss"}
+        return Evaluation(values.get("accuracy"), loss, metrics, Headline(metric, value, None))
+
+    def own_loss(self, vector: Vector) -> float:
+        """Returns the mean loss of `vector` (d,) on the rows that it learns from, if it `has_loss`."""
+        with self._busy:
+            loss = self._value("loss", self._called("loss", vector.copy()))
+        return math.inf if loss is None else loss
+
+    def tensors(self, vector: Vector) -> dict[str, Array]:
+        """Returns the vector (d,), by its name."""
+        return {VECTOR: vector}
+
+    def made(self, vector: Vector) -> str:
+        """Returns nothing: the learner's figures say it."""
+        return ""
+
+    def save(self, vector: Vector, folder: Path) -> None:
+        """Replaces `folder` by what the learner writes for `vector` (d,)."""
+        with self._busy, whole_folder(folder) as empty:
+            self._called("save", vector.copy(), empty)
+
+    def _called(self, name: str, *arguments: object) -> Any:
+        """Returns what a method of the learner returns; an error of it becomes a line."""
+        try:
+            return getattr(self._learner, name)(*arguments)
+        except UserError:
+            raise
+        except Exception as error:  # a user's learner may raise anything
+            raise UserError(f"{self}: {name}() failed: {told(error)}") from error
+
+    def _part(self, name: str) -> Any:
+        try:
+            return getattr(self._learner, name, None)
+        except UserError:
+            raise
+        except Exception as error:  # a user's learner may raise anything
+            raise ConfigError(f"{self}: {name} failed: {told(error)}") from error
+
+    def _numbers(self, made: object, shape: tuple[int, ...] | None, method: str) -> Vector:
+        """Returns `made` if it is a vector of float32, of this shape if one is given; raises UserError."""
+        got = type(made).__name__
+        if isinstance(made, np.ndarray):
+            fits = made.ndim == 1 and made.size > 0 and shape in (None, made.shape)
+            if fits and made.dtype == np.float32:
+                return made.copy()
+            got = f"{made.dtype} {made.shape}"
+        raise UserError(f"{self}: {method} gives {got}; allowed: an array of float32 {shape or '(d,)'}")
+
+    def _metric(self, name: object) -> str:
+        if not isinstance(name, str) or not _METRIC.fullmatch(name):
+            raise UserError(
+                f"{self}: evaluate() returned a metric {shown(name)}; allowed: names of at most 40 letters, "
+                "digits and signs"
+            )
+        return name
+
+    def _value(self, name: str, value: object) -> float | None:
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise UserError(f"{self}: {name} = {shown(value)} is no number") from None
+        return number if math.isfinite(number) else None
