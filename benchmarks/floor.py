@@ -18,7 +18,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.secagg.cells import CLIP, MASKED, Cell
+from benchmarks.secagg.cells import CLIP, RINGS, Cell
 from benchmarks.spec import Benchmark, Figure, figure
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked import linear_check
@@ -49,25 +49,26 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the CPU seconds of a peer and round, by step, alone and beside the others."""
     cells = QUICK_CELLS if arguments.quick else CELLS
     repeats = QUICK_REPEATS if arguments.quick else REPEATS
-    return (found for n, d in cells for found in _figures(n, d, repeats))
+    return (found for n, d in cells for one in RINGS for found in _figures(one, n, d, repeats))
 
 
-def _figures(n: int, d: int, repeats: int) -> Iterator[Figure]:
-    alone = _run_members(1, n, d, repeats)
-    together = _run_members(n, n, d, repeats)
-    case = f"masked n={n} d={d}"
+def _figures(protocol: str, n: int, d: int, repeats: int) -> Iterator[Figure]:
+    cell = Cell(protocol, n, d)
+    alone = _run_members(1, cell, repeats)
+    together = _run_members(n, cell, repeats)
+    case = f"{protocol} n={n} d={d}"
     for name in alone[0]:
         yield figure("floor", case, f"{name}, alone", "CPU s", [sample[name] for sample in alone])
     for name in together[0]:
         yield figure("floor", case, f"{name}, {n} at once", "CPU s", [sample[name] for sample in together])
 
 
-def _run_members(processes: int, n: int, d: int, repeats: int) -> list[dict[str, float]]:
+def _run_members(processes: int, cell: Cell, repeats: int) -> list[dict[str, float]]:
     """Let so many processes compute the same member at once; return the medians of each."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(processes)
     with ProcessPoolExecutor(processes, context, _keep_barrier, (barrier,)) as pool:
-        return [one.result() for one in [pool.submit(_member_cpu_s, n, d, repeats) for _ in range(processes)]]
+        return [one.result() for one in [pool.submit(_member_cpu_s, cell, repeats) for _ in range(processes)]]
 
 
 def _keep_barrier(barrier: Barrier) -> None:
@@ -75,28 +76,34 @@ def _keep_barrier(barrier: Barrier) -> None:
     _start = barrier
 
 
-def _member_cpu_s(n: int, d: int, repeats: int) -> dict[str, float]:
+def _member_cpu_s(cell: Cell, repeats: int) -> dict[str, float]:
     """Return the median CPU seconds of one member: of each step, and of all steps together."""
     if _start is not None:
         _start.wait()
-    taken = [_round_cpu_s(n, d) for _ in range(repeats + 1)][1:]
+    taken = [_round_cpu_s(cell) for _ in range(repeats + 1)][1:]
     spent = {name: median(one[name] for one in taken) for name in taken[0]}
     return {**spent, "all": median(sum(one.values()) for one in taken)}
 
 
-def _round_cpu_s(n: int, d: int) -> dict[str, float]:
+def _round_cpu_s(cell: Cell) -> dict[str, float]:
     """Return the CPU seconds of each step of a round's arithmetic."""
-    layout, point, key = Layout(d, n), FixedPoint(CLIP, n), NodeKey(_SEED)
+    n, ring, key = cell.n, RINGS[cell.protocol], NodeKey(_SEED)
+    layout, point = Layout(cell.d, n, ring=ring), FixedPoint(CLIP, n, ring)
     seeds = [hashlib.sha256(bytes([number])).digest() for number in range(n)]
     masks = masks_of(0, seeds[0], [None, *seeds[1:]], _SEED)
-    own = MaskedVector(Cell(MASKED, n, d).vector(0, 0), masks, point, layout, key, _SID, in_memory(0))
+    own = MaskedVector(cell.vector(0, 0), masks, point, layout, key, _SID, in_memory(0))
     indices = range(layout.chunks)
     mine = [index for index in indices if index % n == 0]
     spent: dict[str, float] = {}
     _time_step(spent, "own vector", lambda: [own.message(index) for index in indices])
     chunks = [own.message(index).payload for index in indices]
     _time_step(spent, "digests", lambda: [bulk_digest(chunk) for chunk in (*chunks, *chunks)])
-    _time_step(spent, "sums", lambda: [linear_check.add_up([chunks[i]] * n, layout.length(i)) for i in mine])
+
+    def add() -> None:
+        for index in mine:
+            linear_check.add_up([chunks[index]] * n, layout.length(index), ring)
+
+    _time_step(spent, "sums", add)
     carries = [np.zeros(layout.length(index), dtype=np.uint8) for index in indices]
     coefficients = linear_check.Coefficients(_SEED, layout)
 

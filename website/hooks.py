@@ -11,7 +11,7 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from website import commands, data_sets, links, machines, python_page, reference
+from website import beside, commands, data_sets, links, machines, python_page, reference
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE: dict[str, Callable[[], str]] = {
@@ -20,6 +20,7 @@ MADE: dict[str, Callable[[], str]] = {
     "reference/files.md": reference.files,
     "reference/python.md": python_page.page,
     "reference/data-sets.md": data_sets.page,
+    "explanation/beside.md": lambda: beside.page(ROOT / "docs" / "results" / "beside.json"),
     "explanation/protocol.md": machines.page,
     "explanation/threats.md": lambda: section(ROOT / "ARCHITECTURE.md", "Threat model"),
 }

@@ -50,7 +50,7 @@ def _default(entry: Field[Any]) -> str:
     if entry.default is MISSING and entry.default_factory is MISSING:
         return "required"
     value = entry.default if entry.default_factory is MISSING else entry.default_factory()
-    if value is None:
+    if value in (None, ""):
         return "not set"
     if value == {}:
         return "none"

@@ -1,8 +1,8 @@
 """The same jobs here, under Flower (plain, and with SecAgg+) and under NVIDIA FLARE (swarm learning).
 
 All have the same rows, first models, sizes, batches and rounds. Flower and NVIDIA FLARE run `programs/` in
-environments of their own, whose interpreters the options name; both need torch beside them. Here every peer
-is a process; Flower's clients are actors of its simulation, NVIDIA FLARE's are processes of its simulator.
+environments of their own, which the options name; both need torch beside them. Here every peer is a process;
+Flower's clients are actors of its simulation, NVIDIA FLARE's are processes of its simulator.
 
 Bytes are those that one site sends. Here and under NVIDIA FLARE they are counted where frames leave; Flower's
 simulation has no network, so they are the sizes of its serialised replies.
@@ -65,7 +65,13 @@ def _figures(arguments: argparse.Namespace, interpreters: Mapping[str, Path]) ->
     def outside(name: str, *more: str) -> Callable[[Path], Outcome]:
         def run_there(folder: Path) -> Outcome:
             told = last_json(interpreters[name], name, folder, *more)
-            return Outcome(told["score"], told["whole_s"], tuple(told["round_s"]), tuple(told["sent"]))
+            return Outcome(
+                told["score"],
+                told["whole_s"],
+                tuple(told["round_s"]),
+                tuple(told["sent"]),
+                told["version"],
+            )
 
         return run_there
 
@@ -88,7 +94,8 @@ def _figures(arguments: argparse.Namespace, interpreters: Mapping[str, Path]) ->
 def _told(case: str, system: str, outcomes: Sequence[Outcome]) -> Iterator[Figure]:
     told = partial(figure, "beside", f"{case}, {system}")
     is_curve = case == "survival"
-    yield told("distance from pooled" if is_curve else "accuracy", "", [one.score for one in outcomes])
+    name = "distance from pooled" if is_curve else "accuracy"
+    yield told(name, "", [one.score for one in outcomes], note=outcomes[0].version)
     yield told("whole", "s", [one.whole_s for one in outcomes])
     rounds = [s for one in outcomes for s in one.round_s]
     if rounds:
@@ -98,7 +105,7 @@ def _told(case: str, system: str, outcomes: Sequence[Outcome]) -> Iterator[Figur
 
 def last_json(python: Path, name: str, folder: Path, *more: str) -> dict[str, Any]:
     """Run a program in another environment; return the object on its last line. Raises UserError."""
-    command = (python, _PROGRAMS / f"{name}_program.py", folder, *more)
+    command = (str(python), str(_PROGRAMS / f"{name}_program.py"), str(folder), *more)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=True)
         told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -28,7 +28,8 @@ def make_case(folder: Path, case: str, seed: int) -> None:
     (folder / "case.json").write_text(json.dumps(told), "utf-8")
     rows = _persons(rng) if case == work.SURVIVAL else _images(folder, case, seed, rng)
     for site, part in enumerate(even(len(next(iter(rows.values()))), SITES, rng)):
-        np.savez(folder / f"site{site}.npz", **{name: values[part] for name, values in rows.items()})
+        own: dict[str, Any] = {name: values[part] for name, values in rows.items()}
+        np.savez(folder / f"site{site}.npz", **own)
 
 
 def _persons(rng: np.random.Generator) -> Arrays:

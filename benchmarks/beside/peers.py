@@ -37,12 +37,13 @@ columns = [{ name = "days", kind = "number", mean = 200.0, std = 100.0, low = 0.
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a system said of a run: `work.score`, seconds of all and of rounds, bytes that each site sent."""
+    """A run: `work.score`, seconds of all and of each round, bytes that each site sent; the version."""
 
     score: float
     whole_s: float
     round_s: tuple[float, ...]
     sent: tuple[float, ...]
+    version: str = ""
 
 
 def run_here(folder: Path) -> Outcome:

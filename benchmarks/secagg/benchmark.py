@@ -83,7 +83,7 @@ def cells(protocols: Sequence[str], sizes: Sequence[int], dimensions: Sequence[i
 
 
 def _can_run(cell: Cell) -> bool:
-    if cell.protocol == MASKED:
+    if cell.ring is not None:
         return cell.n >= LEAST_MEMBERS
     return cell.protocol != RING or cell.n * cell.d < RING_WORDS_END
 

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.random import default_rng  # numpy loads it at first use: in a round its memory would count
 
 from protocol.vectors.pieces import WORD_BYTES, Floats
+from protocol.vectors.ring import NARROW, WIDE, Ring
 
-RING, SEED, MASKED, GLOO = "additive-ring", "additive-seed", "masked", "gloo"
-PROTOCOLS = (RING, SEED, MASKED, GLOO)
+RING, SEED, MASKED, SHORT, GLOO = "additive-ring", "additive-seed", "masked", "masked-16", "gloo"
+PROTOCOLS = (RING, SEED, MASKED, SHORT, GLOO)
+RINGS = {MASKED: WIDE, SHORT: NARROW}
+"""The words of each masked protocol."""
 CLIP = 4.0
 """B: all coordinates are uniform within +-B."""
 
@@ -25,6 +28,11 @@ class Cell:
     protocol: str
     n: int
     d: int
+
+    @property
+    def ring(self) -> Ring | None:
+        """The words of a masked sum; None if the sum is not masked."""
+        return RINGS.get(self.protocol)
 
     def vector(self, member: int, round: int) -> Floats:
         """Return the vector (d,) float32, within +-CLIP, that a member contributes to a round."""

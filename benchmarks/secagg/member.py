@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from benchmarks.secagg.cells import CLIP, MASKED, RING, Cell
+from benchmarks.secagg.cells import CLIP, RING, Cell
 from benchmarks.secagg.meter import Meter, cpu_seconds, settle
 from benchmarks.secagg.store import Store
 from node.net.reply_path import Back
@@ -62,7 +62,7 @@ class Place:
 
     def settings(self, shelf: MakeShelf) -> Settings:
         """Return what a node would derive from its task and its options."""
-        here = self.endpoints[self.member]
+        here, ring = self.endpoints[self.member], self.cell.ring
         kind = "ring" if self.cell.protocol == RING else "seed"
         return Settings(
             key=NodeKey(hashlib.sha256(f"benchmark key {self.member}".encode()).digest()),
@@ -78,7 +78,7 @@ class Place:
             aggregation=Aggregation(
                 dimension=self.cell.d,
                 shares=ShareSettings(kind, CLIP, _MAX_SHARE_VALUE),
-                masked=MaskedSettings(CLIP, None) if self.cell.protocol == MASKED else None,
+                masked=None if ring is None else MaskedSettings(CLIP, None, ring=ring),
             ),
             timeouts=Timeouts(PHASE_TIMEOUT_S, SessionTimeouts(PHASE_TIMEOUT_S, PHASE_TIMEOUT_S)),
             quorum=QuorumRules(of_names(self.endpoints)),
@@ -226,7 +226,7 @@ class Member:
 
     def _adopt(self, completed: Completed, at: float) -> list[Action]:
         is_masked = isinstance(completed.certificate, ResultCertificate)
-        if is_masked != (self._cell.protocol == MASKED):
+        if is_masked != (self._cell.ring is not None):
             raise UserError(f"secagg: {self._cell} was summed up by another protocol")
         if len(completed.contributors) < self._cell.n:
             raise UserError(f"secagg: {self._cell}: {len(completed.contributors)} peers are in the mean")

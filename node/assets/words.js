@@ -20,7 +20,9 @@ const METRICS = {
 // What stands in place of a figure where no rows, or none of a class, are held back.
 export const TOO_FEW = "too few rows to validate";
 
-export const metricOf = (round) => METRICS[round?.metric] ?? METRICS.accuracy;
+// A learner of another framework names its metrics itself.
+export const metricOf = (round) =>
+  METRICS[round?.metric] ?? (round?.metric ? { ...number, name: round.metric, constant: "" } : METRICS.accuracy);
 export const valueOf = (round) => round.value;
 
 // The metric of all members' rows, for the model that a round began with, where it is the round's own one; in words

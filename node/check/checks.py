@@ -16,6 +16,7 @@ from mechanisms.updates.distributed import DistributedDP
 from node.app.kept_split import SPLIT, kept_split, split_words
 from node.app.start_checks import STEPS, check_members, check_rounds, key_path
 from node.check.finding import Finding, Level
+from node.check.learner import learner_findings
 from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all
 from node.check.statistics import statistics_findings
@@ -100,7 +101,9 @@ def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
         yield from _refused_rounds(options)
     if options.privacy_note:
         yield Finding("warning", "noise", options.privacy_note)
-    if learns:
+    if options.task.model.learner is not None:
+        yield from learner_findings(options)
+    elif learns:
         yield from _lessons(options)
     yield from statistics_findings(options)
     here, place = _place(options, met)

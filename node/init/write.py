@@ -43,7 +43,7 @@ from node.task.load import read_task
 from node.task.plain_defaults import optimizer_of_a_rare_class
 from node.task.sections import COUNTS, Task
 from node.task.shared_noise_keys import DISTRIBUTED
-from node.task.table_models import SAME_MEMBERS, is_exact, opened
+from node.task.table_models import SAME_MEMBERS, TREES, is_exact, opened
 
 _LOUD = (
     "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "
@@ -170,6 +170,7 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int, warnings: It
         agree = f"python -m node.agree {options.out} --data {options.data}"
         following = f"next, everybody: {agree} --peers HOST:PORT,..."
     size = f"one curve a column, at most {model.size} values" if model.follows else f"{model.size} parameters"
+    size = "boosted trees" if model.cls == TREES else size
     return [
         f"model: {model.cls}, {size} ({model.why}); privacy: {budget}",
         *([f"opened: {proposal.opened}", f"members: {SAME_MEMBERS}"] if proposal.opened else []),

@@ -60,6 +60,15 @@ class Plan:
         sites = (self.sites,) if self.asked.per_site else ()
         return (self.table_one, *self.models, *survival, *sites)
 
+    @property
+    def events(self) -> frozenset[str]:
+        """The columns that say whether something happened: their values have to be one of two."""
+        fitted = (part.likelihood for part in self.models)
+        responses = (one.response for one in fitted if isinstance(one, Glm) and one.family == "binomial")
+        return frozenset(
+            column.name for column in (*responses, *(plan.curves.times.event for plan in self.survival))
+        )
+
     def job(self, table: Table) -> Statistics:
         """Returns the job of a member with these rows."""
         return Statistics(self.parts, table)

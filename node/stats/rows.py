@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,12 @@ from node.data.encoding import (
     target_words,
     truth_values,
 )
+from node.data.files.csv_and_parquet import Frame, fail
 from node.data.reading import read_table
 from node.data.text.columns import Words
 from node.jobs.exact_arithmetic import Doubles
 from node.jobs.statistics.columns import Category, Column, Number, Table
-from node.system.errors import ConfigError
+from node.system.errors import ConfigError, shown
 from node.task.agreed_sums import range_of
 from node.task.data_schema import (
     BooleanColumn,
@@ -55,10 +57,11 @@ def _column(item: NumberColumn | BooleanColumn | CategoryColumn | Target) -> Col
     return Number(name, extent.low, extent.high)
 
 
-def read_rows(path: Path, schema: Schema) -> Table:
+def read_rows(path: Path, schema: Schema, of_two: Container[str] = ()) -> Table:
     """Returns the rows of a file. A value that a category's list lacks counts as missing.
 
-    Raises ConfigError for a file that does not fit the schema.
+    `of_two`: the columns in which it is refused. Raises ConfigError for that, and for a file that does not
+    fit the schema.
     """
     table = _table_schema(schema)
     frame = read_table(path, table)
@@ -70,14 +73,31 @@ def read_rows(path: Path, schema: Schema) -> Table:
             case BooleanColumn():
                 found[column.name] = truth_values(column, table, frame)
             case CategoryColumn():
-                codes = category_codes(column, category_words(column, table, frame))
+                words = category_words(column, table, frame)
+                codes = category_codes(column, words)
                 found[column.name] = np.where((codes < 0) | (codes == len(column.values)), np.nan, codes)
+                if column.name in of_two:
+                    _check_listed(frame, column, words, found[column.name])
     target = table.target
     if isinstance(target, ClassTarget):
-        found[target.name or ""] = _classes(target, target_words(target, table.written, frame))
+        words = target_words(target, table.written, frame)
+        found[target.name or ""] = _classes(target, words)
+        if target.name in of_two:
+            _check_listed(frame, target, words, found[target.name or ""])
     else:
         found[target.name or ""] = target_values(target, table, frame)
     return found
+
+
+def _check_listed(frame: Frame, column: CategoryColumn | ClassTarget, words: Words, values: Doubles) -> None:
+    """Raises ConfigError for the first row with a word that is none of the column's two."""
+    odd = np.flatnonzero(np.isnan(values) & ~words.missing)
+    if len(odd):
+        row = int(odd[0])
+        word = words.words[int(words.codes[row])]
+        where = f", row {row + 1}, column {shown(column.name)}: {shown(word)}"
+        one, other = map(shown, column.values)
+        fail(frame.path, f"{where} is neither {one} nor {other}; mend it, or leave the cell empty")
 
 
 def _classes(target: ClassTarget, words: Words) -> Doubles:

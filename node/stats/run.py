@@ -155,7 +155,8 @@ def prepare_statistics(options: NodeOptions, system: System = SYSTEM) -> tuple[P
     task = options.task
     path, columns = own_file(options, "statistics need"), _columns_of(task)
     asked = plan(task.statistics, columns, _own_key(options))
-    table = read_rows(path, task.data.own_schema) if task.data.own_schema is not None else {}
+    schema = task.data.own_schema
+    table = read_rows(path, schema, asked.events) if schema is not None else {}
     check_rows(asked, table, f"data {shown(str(path))}")
     work = _remembered(work_of(task, asked, table, system), options, table, system)
     plain = replace(task.aggregation.without_slots, shares="seed", loss_gate=None, dropouts=0)

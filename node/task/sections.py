@@ -70,7 +70,7 @@ class ModelSection:
     (node.learners.learner); peers agree on the learner's name and numbers, not on its path.
     """
 
-    cls: str = key(text(MODEL_CLASS, _PATH), "", name="class")
+    cls: str = key(text(MODEL_CLASS, rf"|{_PATH}"), "", name="class")
     args: Mapping[str, Any] = key(_arguments, factory=dict)
     weights: str | None = key(text("a FILE.safetensors", r"(?s).+\.safetensors"), None, shared=False)
     body: str | None = key(text("the name of a part of the model"), None, shared=False)

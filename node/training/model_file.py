@@ -88,8 +88,6 @@ def task_table(task: Task) -> dict[str, Any]:
     table = {name: readable(task, name, values) for name, values in _plain(task).items()}
     for section, name in (*LOCAL_PATHS, OWN_CELLS):
         table[section].pop(name, None)
-    if task.model.learner is not None:
-        del table["model"]["class"]
     return table
 
 

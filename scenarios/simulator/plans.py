@@ -14,6 +14,7 @@ from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import BY_SIZE
+from protocol.vectors.ring import NARROW, WIDE
 from protocol.wire.masked_messages import (
     Ack,
     Check,
@@ -216,7 +217,8 @@ def random_plan(seed: int) -> Plan:
     rng = random.Random(seed ^ 0x5EED)  # noqa: S311 - a schedule, not a secret
     masked = None
     if rng.random() >= 0.5:
-        masked = MaskedSettings(4.0, rng.choice([None, 1]), rng.choice([0, ALL_TO_ALL_BYTES]))
+        ring = NARROW if seed // 2 % 2 else WIDE
+        masked = MaskedSettings(4.0, rng.choice([None, 1]), rng.choice([0, ALL_TO_ALL_BYTES]), ring=ring)
     peers = rng.randint(3, 7) if masked is None or rng.random() < 0.85 else rng.randint(8, 10)
     tracker = rng.random() < 0.25
     rounds = rng.randint(2, 6) if peers < 8 else 2

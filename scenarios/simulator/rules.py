@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.actions import Completed, Evidence, Healed, Spend
+from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.lacking import GRACE_S
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, Tolerance, tolerance
 from protocol.wire.masked_messages import Ack, AckVote, Release, ReleaseHead
@@ -127,8 +128,15 @@ class Rules:
         if is_honest:
             exact = np.mean([self.offered(*offer) for offer in whole], axis=0)
             whole_mean = np.append(exact, np.full(self._plan.aggregation.slots, SLOT))
-            if np.abs(whole_mean - proof.result).max() > TOLERANCE:
+            if np.abs(whole_mean - proof.result).max() > self._tolerance(len(proof.group.readys)):
                 self.violated(f"peer {peer} holds a mean that is not the members' mean")
+
+    def _tolerance(self, members: int) -> float:
+        """How far a mean may be from that of the offers: a step of short words, or less than any fault."""
+        masked = self._plan.aggregation.masked
+        if masked is None or masked.clip is None or not self._is_masked(members):
+            return TOLERANCE
+        return max(TOLERANCE, 1 / FixedPoint(masked.clip, members, masked.ring).scale)
 
     def _is_masked(self, members: int) -> bool:
         return self._plan.aggregation.masked is not None and members >= LEAST_MEMBERS

@@ -16,25 +16,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from sklearn.metrics import r2_score, roc_auc_score
 
 from node.data.dataset import Dataset
-from node.data.sources import read_source
 from node.system.errors import ConfigError
-from node.task.data_schema import NumberColumn, TableSchema
-from node.task.sections import Task
 from scenarios.data import sources
 from scenarios.data.tables import SETS, Table, table
 from scenarios.frame.digests import salt_of
 from scenarios.study.cells import METRIC, NO_EPSILON, Fact, Outcome, Room
 from scenarios.study.threads import one_thread
 from scenarios.tables.fixed import FixedCell
-from scenarios.tables.learning import own_datasets, prepare_split
 from scenarios.tables.models import ModelName, learn, learn_privately
-from scenarios.tables.rivals import fitted_answers
+from scenarios.tables.prepared import Sites, prepare
+from scenarios.tables.rivals import boosting_figure
 from scenarios.tables.sites import split_of
 
 Parties = Literal["swarm", "alone", "pooled"]
@@ -77,24 +71,17 @@ class TableCell(FixedCell):
         begun = time.perf_counter()
         with one_thread():
             learn_it = self._rival if self.learner == "boosting" else self._learnt
-            figure, facts = learn_it(room.data_dir)
-        room.say(1, figure)
+            found, facts = learn_it(room.data_dir)
+        room.say(1, found)
         is_classes = read_table(self.rows, room.data_dir).is_classes
         facts[METRIC] = "auc" if is_classes else "r2"
-        return Outcome((figure,), facts, time.perf_counter() - begun)
+        return Outcome((found,), facts, time.perf_counter() - begun)
 
     def _rival(self, folder: Path) -> tuple[float, dict[str, Fact]]:
         split = split_of(SETS[self.rows], read_table(self.rows, folder), self.seed)
         given = split.sites[0] if self.parties == "alone" else split.pooled_rows
-        answers = fitted_answers("boosting", given, split.test, balanced=False)
-        truth = split.test.y == np.unique(split.test.y)[-1] if given.is_classes else split.test.y
-        scores = answers[:, -1] if given.is_classes else answers
-        protects = "nothing: one party sees all rows"
-        return _figure(truth, scores, given.is_classes), {
-            **NO_EPSILON,
-            "protects": protects,
-            ROWS: len(given),
-        }
+        facts = {**NO_EPSILON, "protects": "nothing: one party sees all rows", ROWS: len(given)}
+        return boosting_figure(given, split.test), facts
 
     def _learnt(self, folder: Path) -> tuple[float, dict[str, Fact]]:
         name = self.learner
@@ -109,21 +96,7 @@ class TableCell(FixedCell):
             found = learn_privately(name, self.epsilon, sites.task, rows, salt)
         else:
             raise ValueError(f"{name} has no privacy")
-        with torch.inference_mode():
-            outputs = found.model(sites.test_x).double().numpy()
-        scores = outputs[:, -1] - (outputs[:, 0] if outputs.shape[1:] == (2,) else 0)
-        figure = _figure(sites.test_y, scores, rows[0].classes is not None)
-        return figure, {**found.facts, ROWS: sum(len(each.train_y) for each in rows)}
-
-
-@dataclass(frozen=True)
-class Sites:
-    """The task of a split, each site's rows as its node reads them, and encoded test rows."""
-
-    task: Task
-    rows: list[Dataset]
-    test_x: torch.Tensor
-    test_y: NDArray[np.generic]
+        return sites.figure(found.model), {**found.facts, ROWS: sum(len(each.train_y) for each in rows)}
 
 
 @lru_cache(maxsize=1)
@@ -132,13 +105,7 @@ def prepare_sites(name: str, seed: int, model: str, folder: Path) -> Sites:
     whole = read_table(name, folder)
     split = split_of(SETS[name], whole, seed)
     with tempfile.TemporaryDirectory() as files:
-        options = ("--privacy", "none", "--model", model)
-        proposed, sites, test = prepare_split(Path(files), split, SETS[name].file, options)
-        task = with_ranges(proposed, whole)
-        rows = own_datasets(task, sites)
-        common = read_source(test, task)
-    task = replace(task, task=replace(task.task, seed=seed))
-    return Sites(task, rows, torch.from_numpy(common.x), common.y)
+        return prepare(Path(files), split, whole, SETS[name].file, model, seed)
 
 
 def read_table(name: str, folder: Path) -> Table:
@@ -150,25 +117,6 @@ def read_table(name: str, folder: Path) -> Table:
         raise ConfigError(f"data set {name}: {error}{advice}") from None
 
 
-def with_ranges(task: Task, whole: Table) -> Task:
-    """The task with the range of each column of numbers in `whole` as its public one."""
-    schema = task.data.schema
-    if not isinstance(schema, TableSchema):
-        raise TypeError(f"task {task.task.name} is of no table")
-    columns = tuple(
-        _ranged(column, whole.columns[column.name].astype(np.float64))
-        if isinstance(column, NumberColumn)
-        else column
-        for column in schema.columns
-    )
-    return replace(task, data=replace(task.data, schema=replace(schema, columns=columns)))
-
-
-def _ranged(column: NumberColumn, cells: NDArray[np.float64]) -> NumberColumn:
-    low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
-    return replace(column, low=low, high=high) if low < high else column
-
-
 def _joined(rows: list[Dataset]) -> Dataset:
     """One party with the rows of all."""
     train_x, train_y, test_x, test_y = (
@@ -176,7 +124,3 @@ def _joined(rows: list[Dataset]) -> Dataset:
         for name in ("train_x", "train_y", "test_x", "test_y")
     )
     return replace(rows[0], train_x=train_x, train_y=train_y, test_x=test_x, test_y=test_y)
-
-
-def _figure(truth: NDArray[np.generic], scores: NDArray[np.float64], is_classes: bool) -> float:
-    return float(roc_auc_score(truth, scores) if is_classes else r2_score(truth, scores))

@@ -31,7 +31,8 @@ from scenarios.swarms.steps import StepSwarm
 
 ModelName = Literal["linear", "network", "additive", "trees", "additive-trees"]
 PrivateName = Literal["linear", "additive"]
-DELTA = 1e-5
+DELTA, HONEST = 1e-5, 1
+"""Of arms with privacy; `HONEST` of a member's others are taken as honest."""
 SUMS, WORDS = "sums", "words a member"
 """Names of facts."""
 
@@ -71,7 +72,7 @@ def learn_privately(
 
     `proposed`, `salt`: as for `learn`. Raises UserError.
     """
-    task = _with_steps(_without_trees(proposed) if name == "additive" else proposed, rows, epsilon)
+    task = with_steps(_without_trees(proposed) if name == "additive" else proposed, rows, epsilon)
     swarm = StepSwarm(task, rows, salt)
     steps = swarm.rules.plan.steps
     for step in range(1, steps + 1):
@@ -93,8 +94,8 @@ def _unprotected() -> dict[str, Fact]:
     return {**NO_EPSILON, "protects": Unprotected.protects}
 
 
-def _with_steps(task: Task, rows: Sequence[Dataset], epsilon: float) -> Task:
-    """The task with shared steps, whose settings come from the product's table of defaults."""
+def with_steps(task: Task, rows: Sequence[Dataset], epsilon: float) -> Task:
+    """Returns the task with shared steps, whose settings come from the product's table of defaults."""
     table = {
         "task": {"name": task.task.name, "seed": task.task.seed},
         "model": {"class": task.model.cls, "args": task.model.args},
@@ -103,7 +104,7 @@ def _with_steps(task: Task, rows: Sequence[Dataset], epsilon: float) -> Task:
             "loss": task.train.loss,
             "loss_args": task.train.loss_args,
         },
-        "privacy": {"mechanism": DISTRIBUTED, "epsilon": epsilon, "delta": DELTA, "honest": 1},
+        "privacy": {"mechanism": DISTRIBUTED, "epsilon": epsilon, "delta": DELTA, "honest": HONEST},
     }
     return replace(read_task(table), data=task.data)
 

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from scenarios.data.tables import Table
+from scenarios.tables.prepared import figure_of
 
 Kind = Literal["linear", "boosting", "poisson", "poisson boosting"]
 """The last two are for counts, whose means they learn."""
@@ -36,6 +37,14 @@ def fitted_answers(kind: Kind, pooled: Table, test: Table, balanced: bool) -> ND
     found = model.predict_proba(_matrix(test)) if pooled.is_classes else model.predict(_matrix(test))
     answers: NDArray[np.float64] = np.asarray(found, dtype=np.float64)
     return answers
+
+
+def boosting_figure(given: Table, test: Table) -> float:
+    """Return the AUC of test rows by HistGradientBoosting, or R^2 for numbers."""
+    found = fitted_answers("boosting", given, test, balanced=False)
+    if not given.is_classes:
+        return figure_of(test.y, found, is_classes=False)
+    return figure_of(test.y == np.unique(test.y)[-1], found[:, -1], is_classes=True)
 
 
 def _matrix(table: Table) -> NDArray[Any]:

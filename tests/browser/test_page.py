@@ -309,9 +309,10 @@ def test_a_job_counts_its_sums_says_what_they_are_for_and_what_follows_if_a_memb
         served.show(replace(job, phase="following", waiting_for=(), history=(*job.history[:-1], late)))
         expect(page.locator("#now-sentence")).to_contain_text("its rows count from the next job on")
         expect(page.locator("#rounds tr").first).to_contain_text("Curves: by the others")
-        served.show(replace(job, ended=True))
+        served.source.ended = True
+        served.show(job)
         expect(page.locator("#now-title")).to_have_text("Unfinished: 7 sums are done")
-        served.show(replace(job, over=True, ended=True))
+        served.show(replace(job, over=True))
         expect(page.locator("#now-title")).to_have_text("7 sums are done")
 
 

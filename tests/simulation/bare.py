@@ -45,7 +45,6 @@ from tests.simulation.schedules import (
     DIMENSION,
     JOINS_S,
     MASKS_S,
-    MEAN_TOLERANCE,
     REFUSED_AFTER_S,
     SAID,
     SLACK_S,
@@ -347,7 +346,7 @@ class Swarm:
         if set(numbers) & self.lies.keys():
             return  # a liar's offer is what it says it is
         exact = np.mean([self.offers(number).astype(np.float64) for number in numbers], axis=0)
-        if np.abs(exact - result.result).max() > MEAN_TOLERANCE:
+        if np.abs(exact - result.result).max() > self.schedule.tolerance:
             self.violated("a mean that is not its contributors' mean")
 
     def _check_ends(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from protocol.aggregation.masked.key_setup import joins_digest
+from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.linear_check import packed_bytes
 from protocol.aggregation.masked.release import release_digest
 from protocol.aggregation.masked.step_keys import StepKeys, deals_root
@@ -203,10 +204,10 @@ def disputes(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
     return (*spam, message)
 
 
-def plus(words: int, at: int) -> Callable[[bytes, int, int], bytes]:
-    """What to add to one word of a total."""
+def plus(words: int, at: int) -> Callable[..., bytes]:
+    """What to add to 32 bits of a total."""
 
-    def lie(payload: bytes, length: int, members: int) -> bytes:
+    def lie(payload: bytes, *_: object) -> bytes:
         data = bytearray(payload)
         word = int.from_bytes(data[4 * at : 4 * at + 4], "little")
         data[4 * at : 4 * at + 4] = (word + words & 0xFFFFFFFF).to_bytes(4, "little")
@@ -215,15 +216,16 @@ def plus(words: int, at: int) -> Callable[[bytes, int, int], bytes]:
     return lie
 
 
-def random_words(payload: bytes, length: int, members: int) -> bytes:
-    words = hashlib.sha256(payload).digest() * length
-    return words[: 4 * length] + payload[4 * length :]
+def random_words(payload: bytes, layout: Layout, index: int) -> bytes:
+    size = layout.chunk_bytes(index)
+    return (hashlib.sha256(payload).digest() * size)[:size] + payload[size:]
 
 
-def other_carry(payload: bytes, length: int, members: int) -> bytes:
-    assert len(payload) == 4 * length + packed_bytes(length, members)
-    pair = payload[4 * length]  # of two carries, each below `members`: the first one in the low bits
-    return payload[: 4 * length] + bytes([pair - 1 if pair & 15 else pair + 1]) + payload[4 * length + 1 :]
+def other_carry(payload: bytes, layout: Layout, index: int) -> bytes:
+    at = layout.chunk_bytes(index)
+    assert len(payload) == at + packed_bytes(layout.length(index), layout.members)
+    pair = payload[at]  # of two carries, each below `members`: the first one in the low bits
+    return payload[:at] + bytes([pair - 1 if pair & 15 else pair + 1]) + payload[at + 1 :]
 
 
 # -- the end ------------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def test_inputs_that_nobody_signed_do_not_blame_their_owners(monkeypatch: pytest
 
     def added(reduction: Reduction, found, index: int) -> bytes:
         payload = honest(reduction, found, index)
-        return lies.plus(1, 0)(payload, 0, 0) if reduction._participant.number == LIAR else payload
+        return lies.plus(1, 0)(payload) if reduction._participant.number == LIAR else payload
 
     def lie(member, to, message):
         if not isinstance(message, Total):

@@ -19,7 +19,7 @@ from protocol.wire.masked_messages import Join, JoinCertificate, Joined, Masked
 from tests.simulation import lies
 from tests.simulation.bare import Swarm
 from tests.simulation.lies import LIAR
-from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Lie, Schedule, remembered
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Lie, Schedule, remembered, ring_of
 
 SEEDS = range(12)
 BOTH = (EVERYBODY_ADDS, REDUCERS)
@@ -30,7 +30,10 @@ def swarms_of(
 ) -> list[Swarm]:
     with remembered():
         return [
-            Swarm(Schedule(seed, members, layout, dropouts, notices=seed % 2 == 0), {LIAR: lie}).run()
+            Swarm(
+                Schedule(seed, members, layout, dropouts, notices=seed % 2 == 0, ring=ring_of(seed)),
+                {LIAR: lie},
+            ).run()
             for seed in seeds
         ]
 
@@ -166,7 +169,8 @@ def a_liar_that_adds_up(adding: Adding, monkeypatch: pytest.MonkeyPatch) -> list
             reduction, parts, index
         ),
     )
-    return swarms_of(truth, REDUCERS)
+    swarms = swarms_of(truth, REDUCERS)  # with short words there are too few chunks for the liar to have one
+    return [swarm for swarm in swarms if swarm.schedule.scheme.layout.chunks > LIAR]
 
 
 @pytest.mark.parametrize("change", FALSE_TOTALS.values(), ids=FALSE_TOTALS.keys())
@@ -175,7 +179,7 @@ def test_a_false_total_is_proved_to_all(change: Callable[..., bytes], monkeypatc
 
     def changed(reduction: Reduction, parts: list[Masked], index: int) -> bytes:
         layout = reduction._layout
-        return change(honest(reduction, parts, index), layout.length(index), layout.members)
+        return change(honest(reduction, parts, index), layout, index)
 
     nobody_completes_and_somebody_proves_it(a_liar_that_adds_up(changed, monkeypatch))
 

@@ -13,17 +13,19 @@ from scipy.stats import chi2, norm
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked.chunks import MaskedVector, masks_of
-from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES, Layout
 from protocol.aggregation.masked.mask_keys import pair_seed, private_key, public_key, secret_from, self_seed
 from protocol.crypto import prg
 from protocol.crypto.prg import Stream
 from protocol.vectors.pieces import Words
+from protocol.vectors.ring import NARROW
 from protocol.vectors.shelf import in_memory
 from tests.parts import machines, members, outbox, shared
 
 ERROR_RATE = 1e-6
 DIMENSION = 1 << 14
 LAYOUT, SID = Layout(20_001, 4), b"s" * 32
+SHORT = Layout(20_001, 4, ALL_TO_ALL_BYTES // 2, NARROW)
 KEYS = [key.public for key in members(4)]
 SECRETS = [secret_from(bytes([0x31 + number]) * 32) for number in range(4)]
 
@@ -60,18 +62,21 @@ def pair_seeds(member: int) -> list[bytes | None]:
     return [None if other == member else pair_seed(*end) for other, end in enumerate(ends)]
 
 
-def masked(value: float, member: int = 1, pairs: Sequence[bytes | None] | None = None) -> Words:
+def masked(
+    value: float, member: int = 1, pairs: Sequence[bytes | None] | None = None, layout: Layout = LAYOUT
+) -> Words:
     """Returns the masked vector of a constant, as the network carries it."""
     own = self_seed(SECRETS[3 - member], SID, KEYS[member])
     of = masks_of(member, own, pair_seeds(member) if pairs is None else pairs, b"\x09" * 32)
-    x = np.full(LAYOUT.dimension, value, dtype="<f4")
-    made = MaskedVector(x, of, FixedPoint(4.0, 4), LAYOUT, members(4)[member], SID, in_memory(0))
-    return np.concatenate([made.words(index) for index in range(LAYOUT.chunks)])
+    x = np.full(layout.dimension, value, dtype="<f4")
+    point = FixedPoint(4.0, 4, layout.ring)
+    made = MaskedVector(x, of, point, layout, members(4)[member], SID, in_memory(0))
+    return np.concatenate([made.words(index) for index in range(layout.chunks)])
 
 
-def between_chunks(words: Words) -> Words:
+def between_chunks(words: Words, layout: Layout = LAYOUT) -> Words:
     """The difference of two chunks: a stream that starts anew in each shows that of the masked content."""
-    length = LAYOUT.length(0)
+    length = layout.length(0)
     return words[:length] - words[length : 2 * length]
 
 
@@ -84,10 +89,11 @@ def test_partial_sums_of_constants_are_uniform_and_distributed_alike():
 
 @pytest.mark.parametrize("member", range(4))
 @pytest.mark.parametrize("value", [0.0, 0.25, -4.0])
-def test_masked_vectors_of_a_constant_are_uniform(value, member):
-    words = masked(value, member)
+@pytest.mark.parametrize("layout", [LAYOUT, SHORT])
+def test_masked_vectors_of_a_constant_are_uniform(value, member, layout):
+    words = masked(value, member, layout=layout)
     assert uniformity(words) > ERROR_RATE
-    assert uniformity(between_chunks(words)) > ERROR_RATE
+    assert uniformity(between_chunks(words, layout)) > ERROR_RATE
 
 
 def test_masked_vectors_of_two_members_are_distributed_alike_with_no_word_in_common():
@@ -124,7 +130,8 @@ def test_a_mask_that_starts_anew_in_each_piece_or_chunk_fails(monkeypatch):
     assert uniformity(partial_sums(0.25)[0]) < ERROR_RATE
     monkeypatch.setattr(Stream, "add_to", lambda mask, target, _start: add_to(mask, target, 0))
     monkeypatch.setattr(Stream, "subtract_from", lambda _mask, _target, _start: None)
-    assert uniformity(between_chunks(masked(0.25))) < ERROR_RATE
+    for layout in (LAYOUT, SHORT):
+        assert uniformity(between_chunks(masked(0.25, layout=layout), layout)) < ERROR_RATE
 
 
 def test_a_mask_of_less_than_all_bits_fails(monkeypatch):

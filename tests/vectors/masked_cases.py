@@ -31,8 +31,8 @@ LARGE = 16_386
 """Words of a vector that four members cut into chunks: neither 4 nor 1024 divides it, with its count."""
 
 
-def _session() -> masked_ref.Session:
-    return masked_ref.Session(SID, KEYS, SELVES, PAIRS, BOUND)
+def _session(bits: int = 32) -> masked_ref.Session:
+    return masked_ref.Session(SID, KEYS, SELVES, PAIRS, BOUND, bits)
 
 
 def large_vector(number: int) -> list[float]:
@@ -40,8 +40,11 @@ def large_vector(number: int) -> list[float]:
     return [((7 * place + 3 * number) % 61 - 30) / 8 for place in range(LARGE)]
 
 
-def _hexed(words: Sequence[int]) -> str:
-    return struct.pack(f"<{len(words)}I", *words).hex()
+def _hexed(words: Sequence[int], bits: int = 32) -> str:
+    return struct.pack(f"<{len(words)}{_CODES[bits]}", *words).hex()
+
+
+_CODES = {16: "H", 32: "I"}
 
 
 def shamir() -> Json:
@@ -103,22 +106,31 @@ def masks_of_members() -> Json:
 
 def masked_sum() -> Json:
     """A session of four from which one drops out, word by word."""
-    session = _session()
+    return _sum(32)
+
+
+def masked_sum_16() -> Json:
+    """The same with words of 16 bits."""
+    return _sum(16)
+
+
+def _sum(bits: int) -> Json:
+    session = _session(bits)
     encoded = [session.encoded(i, VECTORS[i], ROUNDINGS[i]) for i in range(4)]
     masked = [session.masked(i, encoded[i]) for i in range(4)]
-    sums, carries = masked_ref.totals([masked[i] for i in INCLUDED])
+    sums, carries = masked_ref.totals([masked[i] for i in INCLUDED], bits)
     result = session.unmasked(sums, INCLUDED)
-    every = masked_ref.totals(masked)
-    whole = [word + 2**32 * carry for word, carry in zip(sums, carries, strict=True)]
-    s = ref.scale(ref.Fraction(BOUND), 4)
+    every = masked_ref.totals(masked, bits)
+    whole = [word + 2**bits * carry for word, carry in zip(sums, carries, strict=True)]
+    s = ref.scale(ref.Fraction(BOUND), 4, bits)
     return {
         "bound": BOUND,
         "vectors": VECTORS,
         "roundings": [rounding.hex() for rounding in ROUNDINGS],
-        "encoded": [_hexed(words) for words in encoded],
-        "masked": [_hexed(words) for words in masked],
+        "encoded": [_hexed(words, bits) for words in encoded],
+        "masked": [_hexed(words, bits) for words in masked],
         "included": INCLUDED,
-        "total": _hexed(sums),
+        "total": _hexed(sums, bits),
         "carries": carries,
         "packed": masked_ref.packed(carries, 4).hex(),
         "packed_wide": masked_ref.packed(carries, 17).hex(),
@@ -126,9 +138,9 @@ def masked_sum() -> Json:
         "primes": masked_ref.check_primes(CHECK_SEED),
         "products": [masked_ref.products(CHECK_SEED, 0, words) for words in masked],
         "total_products": masked_ref.products(CHECK_SEED, 0, whole),
-        "result": _hexed(result),
-        "mean": [ref.f32(float(ref.centred(word) / s / len(INCLUDED))) for word in result[:-1]],
-        "of_all": {"total": _hexed(every[0]), "carries": every[1]},
+        "result": _hexed(result, bits),
+        "mean": [ref.f32(float(ref.centred(word, bits) / s / len(INCLUDED))) for word in result[:7]],
+        "of_all": {"total": _hexed(every[0], bits), "carries": every[1]},
     }
 
 

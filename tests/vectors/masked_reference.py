@@ -8,7 +8,7 @@ import hashlib
 import hmac
 from collections.abc import Iterator, Mapping, Sequence
 
-from tests.vectors.reference import DOMAIN, RING, P, derive, encode, expand, mask_words, x25519
+from tests.vectors.reference import DOMAIN, P, derive, encode, expand, mask_words, x25519
 
 CHECKS = 3
 COLUMNS = 1024
@@ -78,8 +78,15 @@ class Session:
     """Of members in key order, with their secrets of both kinds and their vectors."""
 
     def __init__(
-        self, sid: bytes, keys: Sequence[bytes], selves: Sequence[int], pairs: Sequence[int], bound: float
+        self,
+        sid: bytes,
+        keys: Sequence[bytes],
+        selves: Sequence[int],
+        pairs: Sequence[int],
+        bound: float,
+        bits: int = 32,
     ) -> None:
+        self.bits = bits
         self.sid, self.keys, self.selves, self.pairs, self.bound = sid, keys, selves, pairs, bound
         self.numbers = range(len(keys))
         self.public = [mask_key(secret) for secret in pairs]
@@ -88,21 +95,21 @@ class Session:
         """What i adds for j, and what j takes away for i."""
         seed = pair_seed(self.pairs[i], self.public[j], self.sid, (self.keys[i], self.keys[j]))
         sign = 1 if i < j else -1
-        return [sign * word % RING for word in mask_words(seed, 0, count)]
+        return [sign * word % 2**self.bits for word in mask_words(seed, 0, count, self.bits)]
 
     def self_words(self, i: int, count: int) -> list[int]:
         """i's own mask."""
-        return mask_words(self_seed(self.selves[i], self.sid, self.keys[i]), 0, count)
+        return mask_words(self_seed(self.selves[i], self.sid, self.keys[i]), 0, count, self.bits)
 
     def encoded(self, i: int, vector: Sequence[float], rounding: bytes) -> list[int]:
-        """The vector in fixed point, and the 1 that counts."""
-        return [*encode(vector, self.bound, len(self.keys), rounding), 1]
+        """The vector in fixed point, and the 1 that counts, in 32 bits together."""
+        return [*encode(vector, self.bound, len(self.keys), rounding, self.bits), *[1] * (32 // self.bits)]
 
     def masked(self, i: int, words: Sequence[int]) -> list[int]:
         """y_i."""
         lines = [words, self.self_words(i, len(words))]
         lines += [self.pair_words(i, j, len(words)) for j in self.numbers if j != i]
-        return [sum(column) % RING for column in zip(*lines, strict=True)]
+        return [sum(column) % 2**self.bits for column in zip(*lines, strict=True)]
 
     def unmasked(self, total: Sequence[int], included: Sequence[int]) -> list[int]:
         """X: the total without the masks of those in it, and without their masks with the others."""
@@ -111,14 +118,14 @@ class Session:
             lines = [self.self_words(i, len(out))]
             lines += [self.pair_words(i, j, len(out)) for j in self.numbers if j not in included]
             for line in lines:
-                out = [(x - y) % RING for x, y in zip(out, line, strict=True)]
+                out = [(x - y) % 2**self.bits for x, y in zip(out, line, strict=True)]
         return out
 
 
-def totals(vectors: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
-    """(sums modulo 2^32, how often 2^32 fits into each)."""
+def totals(vectors: Sequence[Sequence[int]], bits: int = 32) -> tuple[list[int], list[int]]:
+    """(sums modulo 2^bits, how often 2^bits fits into each)."""
     whole = [sum(column) for column in zip(*vectors, strict=True)]
-    return [number % RING for number in whole], [number // RING for number in whole]
+    return [number % 2**bits for number in whole], [number >> bits for number in whole]
 
 
 def packed(carries: Sequence[int], members: int) -> bytes:

@@ -51,14 +51,14 @@ def _sized(value: int, markers: Mapping[int, int]) -> bytes:
     return bytes([markers[size]]) + value.to_bytes(size, "big")
 
 
-def mask_words(seed: bytes, start: int, count: int) -> list[int]:
+def mask_words(seed: bytes, start: int, count: int, bits: int = 32) -> list[int]:
     """Words of AES-256-CTR from any word on: counter blocks are enciphered one by one (NIST SP 800-38A)."""
-    out = []
-    for block in range(start // 4, (start + count + 3) // 4):
+    out, held = [], 128 // bits
+    for block in range(start // held, (start + count + held - 1) // held):
         encryptor = Cipher(AES(seed), ECB()).encryptor()
         cipher = encryptor.update(block.to_bytes(16, "big")) + encryptor.finalize()
-        out += struct.unpack("<4I", cipher)
-    return out[start % 4 :][:count]
+        out += [int.from_bytes(cipher[at : at + bits // 8], "little") for at in range(0, 16, bits // 8)]
+    return out[start % held :][:count]
 
 
 def expand(root: bytes, info: bytes) -> bytes:
@@ -71,25 +71,25 @@ def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
     return expand(root, DOMAIN + label + b"\0" + b"".join(context))
 
 
-def scale(bound: Fraction, members: int) -> Fraction:
+def scale(bound: Fraction, members: int, bits: int = 32) -> Fraction:
     """s: units per 1.0, exactly."""
-    return Fraction((2**31 - 1) // members - 1) / bound
+    return Fraction((2 ** (bits - 1) - 1) // members - 1) / bound
 
 
-def encode(vector: Sequence[float], bound: float, members: int, seed: bytes) -> list[int]:
-    """q = floor(clip(x) s + u) in Z_2^32, u the middle of a 2^-32 step, all in exact fractions."""
+def encode(vector: Sequence[float], bound: float, members: int, seed: bytes, bits: int = 32) -> list[int]:
+    """q = floor(clip(x) s + u) in Z_2^bits, u the middle of a 2^-32 step, all in exact fractions."""
     limit = Fraction(bound)
     draws = mask_words(seed, 0, len(vector))
     out = []
     for x, draw in zip(vector, draws, strict=True):
         clipped = max(-limit, min(limit, Fraction(x)))
-        out.append(floor(clipped * scale(limit, members) + Fraction(2 * draw + 1, 2**33)) % RING)
+        out.append(floor(clipped * scale(limit, members, bits) + Fraction(2 * draw + 1, 2**33)) % 2**bits)
     return out
 
 
-def centred(word: int) -> int:
-    """The representative of a ring element between -2^31 and 2^31 - 1."""
-    return word - RING if word >= 2**31 else word
+def centred(word: int, bits: int = 32) -> int:
+    """The representative of a ring element between -2^(bits - 1) and 2^(bits - 1) - 1."""
+    return word - 2**bits if word >= 2 ** (bits - 1) else word
 
 
 def f32(value: float) -> float:

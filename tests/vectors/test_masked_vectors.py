@@ -21,6 +21,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
 from protocol.vectors.pieces import Floats, Words
+from protocol.vectors.ring import NARROW, WIDE, Ring
 from protocol.vectors.shelf import in_memory
 from tests.vectors import masked_cases
 
@@ -38,8 +39,8 @@ def number(value: str) -> int:
     return int(value, 16)
 
 
-def words(value: str) -> Words:
-    return np.frombuffer(bytes.fromhex(value), dtype="<u4")
+def words(value: str, ring: Ring = WIDE) -> Words:
+    return np.frombuffer(bytes.fromhex(value), dtype=ring.word)
 
 
 @pytest.mark.parametrize("case", load("shamir")["cases"], ids=lambda case: f"{case['threshold']}")
@@ -120,7 +121,8 @@ def masked_vector(member: int, x: Floats, layout: Layout) -> MaskedVector:
     """As the product makes it."""
     pairs = [None if other == member else pair_seed(member, other) for other in range(4)]
     of = masks_of(member, self_seeds()[member], pairs, masked_cases.ROUNDINGS[member])
-    return MaskedVector(x, of, FixedPoint(masked_cases.BOUND, 4), layout, KEYS[member], SID, in_memory(0))
+    point = FixedPoint(masked_cases.BOUND, 4, layout.ring)
+    return MaskedVector(x, of, point, layout, KEYS[member], SID, in_memory(0))
 
 
 def unmask(total: Words, included: Iterable[int], start: int) -> Words:
@@ -133,37 +135,51 @@ def unmask(total: Words, included: Iterable[int], start: int) -> Words:
     return out
 
 
+RINGS_OF = {"masked_sum": WIDE, "masked_sum_16": NARROW}
+
+
+@pytest.fixture(scope="module", params=RINGS_OF)
+def name(request) -> str:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def case() -> Any:
-    return load("masked_sum")
+def case(name) -> Any:
+    return load(name)
+
+
+@pytest.fixture(scope="module")
+def layout(name) -> Layout:
+    return Layout(7, 4, ring=RINGS_OF[name])
 
 
 @pytest.mark.parametrize("member", range(4))
-def test_encoded_and_masked_vectors_are_the_known_ones(case, member):
-    x = np.array(case["vectors"][member], dtype="<f4")
-    encoded, clipped = FixedPoint(case["bound"], 4).encode(x, bytes.fromhex(case["roundings"][member]))
-    made = masked_vector(member, x, Layout(7, 4))
-    assert encoded.tobytes().hex() + "01000000" == case["encoded"][member]
+def test_encoded_and_masked_vectors_are_the_known_ones(case, layout, member):
+    x, point = np.array(case["vectors"][member], dtype="<f4"), FixedPoint(case["bound"], 4, layout.ring)
+    encoded, clipped = point.encode(x, bytes.fromhex(case["roundings"][member]))
+    made = masked_vector(member, x, layout)
+    ones = np.ones(layout.ring.counts, dtype=layout.ring.word)
+    assert (encoded.tobytes() + ones.tobytes()).hex() == case["encoded"][member]
     assert clipped == sum(abs(value) > case["bound"] for value in case["vectors"][member])
     assert made.words(0).tobytes().hex() == case["masked"][member]
 
 
-def test_totals_and_carries_of_those_included_and_of_all_are_the_known_ones(case):
+def test_totals_and_carries_of_those_included_and_of_all_are_the_known_ones(case, layout):
     masked = [bytes.fromhex(line) for line in case["masked"]]
-    total, carries = add_up([masked[member] for member in case["included"]], 8)
+    total, carries = add_up([masked[member] for member in case["included"]], layout.words, layout.ring)
     assert (total.tobytes().hex(), carries.tolist()) == (case["total"], case["carries"])
     assert pack(carries, 4).hex() == case["packed"]
     assert pack(carries, 17).hex() == case["packed_wide"]
-    assert unpack(bytes.fromhex(case["packed"]), 8, 3).tolist() == case["carries"]
-    total, carries = add_up(masked, 8)
+    assert unpack(bytes.fromhex(case["packed"]), layout.words, 3).tolist() == case["carries"]
+    total, carries = add_up(masked, layout.words, layout.ring)
     assert {"total": total.tobytes().hex(), "carries": carries.tolist()} == case["of_all"]
 
 
-def test_the_products_of_the_check_are_the_known_ones(case):
-    check = Coefficients(bytes.fromhex(case["check_seed"]), Layout(7, 4))
-    products = [list(check.products(0, words(line))) for line in case["masked"]]
+def test_the_products_of_the_check_are_the_known_ones(case, layout):
+    check = Coefficients(bytes.fromhex(case["check_seed"]), layout)
+    products = [list(check.products(0, words(line, layout.ring))) for line in case["masked"]]
     carries = np.array(case["carries"], dtype=np.uint8)
-    total = check.total_products(0, words(case["total"]), carries)
+    total = check.total_products(0, words(case["total"], layout.ring), carries)
     assert list(check.primes) == case["primes"]
     assert products == case["products"]
     assert list(total) == case["total_products"]
@@ -171,15 +187,16 @@ def test_the_products_of_the_check_are_the_known_ones(case):
     assert not check.agree(products, total)
 
 
-def test_the_result_without_the_missing_member_is_the_known_one(case):
-    result = unmask(words(case["total"]), case["included"], 0)
-    plain = sum(words(case["encoded"][member]) for member in case["included"])
+def test_the_result_without_the_missing_member_is_the_known_one(case, layout):
+    total, point = words(case["total"], layout.ring), FixedPoint(case["bound"], 4, layout.ring)
+    result = unmask(total, case["included"], 0)
+    plain = sum(words(case["encoded"][member], layout.ring) for member in case["included"])
     assert result.tobytes().hex() == case["result"]
     np.testing.assert_array_equal(result, plain)
     assert result[-1] == len(case["included"])
-    FixedPoint(case["bound"], 4).decode(result[:-1], len(case["included"]), mean := np.empty(7, dtype="<f4"))
+    point.decode(result[:7], len(case["included"]), mean := np.empty(7, dtype="<f4"))
     assert mean.tolist() == case["mean"]
-    out = words(case["total"]).copy()
+    out = total.copy()
     for member in case["included"]:
         Stream(self_seeds()[member]).subtract_from(out, 0)
     assert out[-1] != len(case["included"]), "with the missing member's mask key left out"

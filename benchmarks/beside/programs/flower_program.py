@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ def main_program() -> None:
     for number, size in np.loadtxt(SENT, dtype=np.int64, ndmin=2):
         sent[number] += size
     told = {
+        "version": f"flwr {version('flwr')}",
         "score": score(FOLDER, KEPT["model"]),
         "whole_s": whole_s,
         "round_s": list(np.diff(ENDS)),

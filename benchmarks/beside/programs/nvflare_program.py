@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,7 @@ def main() -> None:
     found = {name: np.asarray(stored[name.replace(".", "-")]) for name in initial(FOLDER)}
     starts = [np.loadtxt(FOLDER / f"begun{site}.txt", ndmin=1) for site in range(case["sites"])]
     told = {
+        "version": f"nvflare {version('nvflare')}",
         "score": score(FOLDER, found),
         "whole_s": whole_s,
         "round_s": list(np.diff(starts[0])),

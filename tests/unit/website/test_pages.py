@@ -41,7 +41,8 @@ def test_every_key_and_reason_has_a_sentence_and_no_sentence_is_stale():
 def test_a_key_is_told_with_type_rule_default_and_whether_peers_must_agree():
     page = reference.configuration()
     assert row(page, "train.rounds")[2:] == ["`int`", "a whole number from 1 to 1000000", "`20`", "yes"]
-    assert row(page, "model.class")[4:] == ["required", "yes"]
+    assert row(page, "model.class")[4:] == ["not set", "yes"]
+    assert row(page, "task.name")[4:] == ["required", "yes"]
     assert row(page, "aggregation.loss_gate")[2:] == ["`float`", "a number above 0", "not set", "no"]
     assert row(page, "data.target")[5] == "no"
     assert all(row(page, dotted)[1] for dotted in DOTTED)

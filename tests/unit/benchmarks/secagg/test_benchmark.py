@@ -13,6 +13,7 @@ from benchmarks.secagg.cells import (
     MASKED,
     RING,
     SEED,
+    SHORT,
     Cell,
     Result,
     RoundCost,
@@ -117,7 +118,7 @@ def test_the_file_grows_with_each_cell_and_a_failed_one_does_not_end_the_run(tmp
 
     monkeypatch.setattr(processes, "measure", measured)
     assert main(["secagg", "--n", "4,10", "--d", "1000000", "--json", str(file)]) == 1
-    assert seen == [0, 0, 1, 2, 3, 3, 4, 5]
+    assert seen == [0, 0, 1, 2, 3, 4, 4, 5, 6, 7]
     said = capsys.readouterr()
     assert said.err == (
         "benchmarks: secagg: 2 cells failed: additive-ring n=4 d=1000000, additive-ring n=10 d=1000000\n"
@@ -125,9 +126,9 @@ def test_the_file_grows_with_each_cell_and_a_failed_one_does_not_end_the_run(tmp
     assert "failed: peer 3 ended" in said.out
     assert "wall / gloo's                      10.5 ✗ at most 10" in said.out
     assert "max error / B                   7.5e-08 ✓ at most 1e-06" in said.out
-    assert said.out.count("grows with n") == 3
+    assert said.out.count("grows with n") == 4
     records = json.loads(file.read_text())
     assert [(one["protocol"], one["n"]) for one in records] == [
-        (protocol, n) for n in (4, 10) for protocol in (SEED, MASKED, GLOO)
+        (protocol, n) for n in (4, 10) for protocol in (SEED, MASKED, SHORT, GLOO)
     ]
     assert all(one["machine"] and one["versions"]["numpy"] for one in records)

@@ -73,7 +73,7 @@ def test_importing_the_package_loads_nothing_else():
 def test_every_public_name_is_there_and_no_other_is():
     assert all(getattr(node, name).__name__ == name for name in node.__all__)
     with pytest.raises(
-        AttributeError, match=r"^module 'node' has no attribute 'Pear'; it has ConfigError, Peer"
+        AttributeError, match=r"^module 'node' has no attribute 'Pear'; it has ConfigError, Learner"
     ):
         _ = node.Pear
     assert Path(node.__file__).is_relative_to(ROOT)

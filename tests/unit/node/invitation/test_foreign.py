@@ -9,7 +9,7 @@ import pytest
 from node.init.task_file import MARK
 from node.invitation.foreign import check_portable, foreign_code, marked_lines
 from node.system.errors import ConfigError
-from node.task.load import load_task
+from node.task.load import load_task, read_task
 
 
 def task(*overrides: str):
@@ -50,6 +50,12 @@ def test_the_models_of_the_program_are_nobodys_code():
 )
 def test_whatever_else_a_task_names_by_import_path_is_foreign(named):
     assert foreign_code(task(named)) == [named.partition("=")[2]]
+
+
+def test_what_makes_a_learner_and_what_it_adapts_are_foreign():
+    model = {"learner": "node.learners.flower:flower_client", "args": {"client": "os:system", "name": "a"}}
+    made = read_task({"task": {"name": "a"}, "model": model})
+    assert foreign_code(made) == [model["learner"], "os:system"]
 
 
 def test_a_task_with_weights_is_not_sent():

@@ -57,6 +57,12 @@ def test_what_cannot_be_computed_is_said_before_it_starts(asked, words):
     assert words in str(caught.value)
 
 
+def test_columns_of_events_are_responses_of_two_values_and_those_of_survival():
+    asked = {**survival(event="smoker"), **model("died ~ age")}
+    assert planned(**asked).events == {"died", "smoker"}
+    assert planned(**model("age ~ sex", "gaussian")).events == set()
+
+
 def test_sums_that_are_too_long_are_refused():
     many = {f"n{place}": Number(f"n{place}", 0.0, 1.0) for place in range(200)}
     by = Category("by", tuple(map(str, range(50))))

@@ -50,6 +50,15 @@ def test_a_file_as_rows_by_column(tmp_path, target, column, values):
         assert table[name].dtype == np.float64
 
 
+@pytest.mark.parametrize(("name", "cells"), [("outcome", "east,maybe"), ("ward", "maybe,ill")])
+def test_an_event_is_one_of_two_values(tmp_path, name, cells):
+    of = schema({"kind": "table", "target": CLASSES, "columns": [COLUMNS[1]]})
+    (tmp_path / "rows.csv").write_text(f"ward,outcome\neast,ill\n,\n{cells}\n")
+    assert len(read_rows(tmp_path / "rows.csv", of)[name]) == 3
+    with pytest.raises(ConfigError, match=f", row 3, column '{name}': 'maybe' is neither "):
+        read_rows(tmp_path / "rows.csv", of, (name,))
+
+
 def test_what_has_no_public_range_or_is_no_table_is_refused():
     bare = {key: value for key, value in COLUMNS[0].items() if key not in ("low", "high")}
     with pytest.raises(ConfigError, match="'age' has no low and high"):

@@ -11,15 +11,17 @@ from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.linear_check import COLUMNS, Coefficients, add_up, packed_bytes, unpack
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.vectors.pieces import PIECE_WORDS, Words
+from protocol.vectors.ring import NARROW, RINGS, WIDE, Ring
 from protocol.wire.limits import CHECKS
 
 SEED = bytes(range(32))
 SMALL, LARGE = Layout(37, 4), Layout(100_000, 4)
+SHORT_SMALL, SHORT_LARGE = Layout(36, 4, ring=NARROW), Layout(99_999, 4, ring=NARROW)
 
 
-def vectors(members: int, words: int, seed: int = 0) -> list[Words]:
+def vectors(members: int, words: int, seed: int = 0, ring: Ring = WIDE) -> list[Words]:
     rng = np.random.default_rng(seed)
-    return [rng.integers(0, 2**32, words, dtype=np.uint32) for _ in range(members)]
+    return [rng.integers(0, 1 << ring.bits, words, dtype=ring.word.type) for _ in range(members)]
 
 
 def whole(parts: list[Words]) -> np.ndarray:
@@ -32,13 +34,14 @@ def whole(parts: list[Words]) -> np.ndarray:
 
 @pytest.mark.parametrize("words", [0, 1, 5, linear_check._ADDED_WORDS, linear_check._ADDED_WORDS + 3])
 @pytest.mark.parametrize("members", [0, 1, 3, 64])
-def test_sums_and_carries_are_those_of_integers(members, words):
-    parts = vectors(members, words)
-    total, carries = add_up([part.tobytes() for part in parts], words)
+@pytest.mark.parametrize("ring", RINGS.values(), ids=str)
+def test_sums_and_carries_are_those_of_integers(members, words, ring):
+    parts = vectors(members, words, ring=ring)
+    total, carries = add_up([part.tobytes() for part in parts], words, ring)
 
-    assert (total.dtype, carries.dtype) == (np.dtype("<u4"), np.uint8)
+    assert (total.dtype, carries.dtype) == (ring.word, np.uint8)
     expected = whole(parts) if members else np.zeros(words)
-    np.testing.assert_array_equal(total + carries.astype(np.int64) * 2**32, expected)
+    np.testing.assert_array_equal(total + (carries.astype(np.int64) << ring.bits), expected)
 
 
 def test_sums_of_64_largest_and_smallest_words_carry_63_and_nothing():
@@ -96,23 +99,26 @@ def test_the_largest_carry_is_read():
 
 def honest(layout: Layout, index: int, members: int = 4) -> tuple[Coefficients, list, Words, np.ndarray]:
     """Makes a check, the members' products of a chunk, and its total with carries."""
-    parts = vectors(members, layout.length(index), seed=index)
+    parts = vectors(members, layout.length(index), seed=index, ring=layout.ring)
     check = Coefficients(SEED, layout)
-    total, carries = add_up([part.tobytes() for part in parts], layout.length(index))
+    total, carries = add_up([part.tobytes() for part in parts], layout.length(index), layout.ring)
     return check, [check.products(index, part) for part in parts], total, carries
 
 
-@pytest.mark.parametrize(("layout", "index"), [(SMALL, 0), (LARGE, 0), (LARGE, LARGE.chunks - 1)])
+@pytest.mark.parametrize(
+    ("layout", "index"),
+    [(SMALL, 0), (LARGE, 0), (LARGE, LARGE.chunks - 1), (SHORT_SMALL, 0), (SHORT_LARGE, 3)],
+)
 def test_an_honest_total_is_accepted(layout, index):
     check, products, total, carries = honest(layout, index)
 
     assert check.agree(products, check.total_products(index, total, carries))
 
 
-@pytest.mark.parametrize("layout", [SMALL, LARGE])
+@pytest.mark.parametrize("layout", [SMALL, LARGE, SHORT_SMALL, SHORT_LARGE])
 def test_products_are_the_sums_of_coefficients_times_words(layout):
     check, index = Coefficients(SEED, layout), layout.chunks - 1
-    words = vectors(1, layout.length(index))[0]
+    words = vectors(1, layout.length(index), ring=layout.ring)[0]
     u, v = check._vectors(index, len(words))
     for place, product in enumerate(check.products(index, words)):
         rows, columns = u[:, place].tolist(), v[:, place].tolist()
@@ -120,10 +126,12 @@ def test_products_are_the_sums_of_coefficients_times_words(layout):
         assert product == sum(terms) % check.primes[place]
 
 
-def test_products_of_the_largest_words_and_coefficients_are_exact(monkeypatch):
-    """1024 terms of the largest words and coefficients are just below 2^53, and the rest below 2^63."""
-    words = np.full(PIECE_WORDS, 2**32 - 1, dtype="<u4")
-    layout = Layout(4 * PIECE_WORDS - 1, 4)
+@pytest.mark.parametrize(("ring", "piece_bits"), [(WIDE, 10), (NARROW, 15)])
+def test_products_of_the_largest_words_and_coefficients_are_exact(ring, piece_bits, monkeypatch):
+    """1024 terms of the largest words and coefficients are below 2^53, and the rest below 2^63."""
+    largest_word = (1 << ring.bits) - 1
+    words = np.full(PIECE_WORDS, largest_word, dtype=ring.word)
+    layout = Layout(4 * PIECE_WORDS - ring.counts, 4, ring=ring)
     check, most = Coefficients(SEED, layout), 2**30 - 1
     rows = PIECE_WORDS // COLUMNS
     largest = np.full((rows + COLUMNS, CHECKS), most, dtype=np.int64)
@@ -131,9 +139,10 @@ def test_products_of_the_largest_words_and_coefficients_are_exact(monkeypatch):
     carries = np.full(PIECE_WORDS, 63, dtype=np.uint8)
     exact = PIECE_WORDS * most**2
 
-    assert COLUMNS * (2**32 - 1) * (2**10 - 1) < 2**53
-    assert check.products(0, words) == tuple(exact * (2**32 - 1) % prime for prime in check.primes)
-    total = exact * (2**32 - 1 + 63 * 2**32)
+    assert check._piece_bits == piece_bits
+    assert COLUMNS * largest_word * (2**piece_bits - 1) < 2**53
+    assert check.products(0, words) == tuple(exact * largest_word % prime for prime in check.primes)
+    total = exact * (largest_word + (63 << ring.bits))
     assert check.total_products(0, words, carries) == tuple(total % prime for prime in check.primes)
 
 
@@ -172,6 +181,16 @@ def test_an_error_that_a_fixed_prime_would_not_see_is_refused(times):
             wrong = sums.copy()
             wrong[places] += times * prime
             assert not accepts(check, products, wrong)
+
+
+@pytest.mark.parametrize("error", [1, -1, 2**15, 2**16, 5 * 2**16])
+def test_an_error_of_short_words_or_their_carries_is_refused(error):
+    check, products, total, carries = honest(SHORT_SMALL, 0)
+    wrong = total + (carries.astype(np.int64) << 16)
+    wrong[5] = wrong[5] + error if wrong[5] + error >= 0 else wrong[5] - error
+    words, carried = (wrong % 2**16).astype("<u2"), (wrong >> 16).astype(np.uint8)
+
+    assert not check.agree(products, check.total_products(0, words, carried))
 
 
 def test_the_fault_of_one_prime_for_all_checks_is_what_lets_such_an_error_pass():

@@ -10,6 +10,7 @@ from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.meeting.group_seeker import MAX_REGROUPED
+from protocol.vectors.ring import NARROW, WIDE, Ring
 from protocol.wire.masked_messages import Ack, Check, Join, Masked, Release
 from protocol.wire.messages import Group, Hello, Message
 from tests.parts import NOW, endpoint, heard, kinds, members, only, resigned, stranger, vector
@@ -20,8 +21,8 @@ JOINS_S = 15.0
 ONES = np.ones(5, dtype="<f4")
 
 
-def swarm(layout: int = 0) -> Wires:
-    return Wires(KEYS, masked=MaskedSettings(4.0, 1, layout)).open()
+def swarm(layout: int = 0, ring: Ring = WIDE) -> Wires:
+    return Wires(KEYS, masked=MaskedSettings(4.0, 1, layout, ring=ring)).open()
 
 
 def without_joins() -> Wires:
@@ -32,13 +33,14 @@ def without_joins() -> Wires:
 
 
 @pytest.mark.parametrize("layout", [0, 1 << 16])
-def test_four_sessions_end_with_one_mean(layout):
-    wires = swarm(layout).offer()
+@pytest.mark.parametrize(("ring", "error"), [(WIDE, 1e-6), (NARROW, 4.0 / 8190)])
+def test_four_sessions_end_with_one_mean(layout, ring, error):
+    wires = swarm(layout, ring).offer()
     ends = wires.ends(Completed)
 
     assert len(ends) == 4
     assert len({end.result.tobytes() for _, end in ends}) == 1
-    np.testing.assert_allclose(ends[0][1].result, ONES, atol=1e-6)
+    np.testing.assert_allclose(ends[0][1].result, ONES, atol=error)
     assert {(wires[key].round, wires[key].base) for key in KEYS} == {(1, wires[KEYS[0]].base)}
 
 

@@ -1,0 +1,122 @@
+"""What a learner of another framework returns and raises, and what members must have alike."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from node.system.errors import ConfigError, UserError
+from node.training.own_learner import OwnLearner
+from node.training.trainer import Diverged, Interrupted
+from tests.own_learners import Means
+
+NEVER = threading.Event()
+X = np.ones((4, 3), np.float32)
+
+
+def learner(**parts) -> Means:
+    """Returns a learner with some parts replaced."""
+    made = Means(X)
+    for name, part in parts.items():
+        setattr(made, name, part)
+    return made
+
+
+def train(subject: OwnLearner):
+    return subject.train(subject.vector(), 1, NEVER).vector
+
+
+@pytest.mark.parametrize(
+    ("parts", "call", "line"),
+    [
+        ({"train": lambda *_: np.nan * X[0]}, train, "training gave values that are not finite in round 1"),
+        ({"train": lambda *_: np.zeros(3)}, train, r"train gives float64 \(3,\); allowed: .* float32 \(3,\)"),
+        ({"train": lambda *_: np.zeros(4, np.float32)}, train, r"train gives float32 \(4,\); allowed"),
+        ({"train": lambda *_: [0.0]}, train, "train gives list; allowed"),
+        ({"train": lambda *_: 1 / 0}, train, r"train\(\) failed: ZeroDivisionError: division by zero"),
+        ({"evaluate": lambda _: 0.5}, lambda one: one.evaluate(X[0]), r"evaluate\(\) returned 0.5; allowed"),
+        ({"evaluate": lambda _: {"a\n": 1}}, lambda one: one.evaluate(X[0]), "returned a metric 'a"),
+        ({"evaluate": lambda _: {"a": "b"}}, lambda one: one.evaluate(X[0]), "a = 'b' is no number"),
+        ({"rows": None}, lambda one: one.rows, "has rows = None; allowed: a whole number from 1"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line_with_the_learners_name(parts, call, line) -> None:
+    subject = OwnLearner(learner(**parts))
+    with pytest.raises(UserError, match=line) as caught:
+        call(subject)
+    assert "learner 'means'" in str(caught.value)
+    assert isinstance(caught.value, Diverged) == ("not finite" in line)
+
+
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        ({"train": None}, "Means is no learner: it has no train"),
+        ({"name": "a\nb"}, r"a learner's name = 'a\\nb' is refused"),
+        (
+            {"vector": lambda: np.full(3, np.inf, np.float32)},
+            "its first vector has values that are not finite",
+        ),
+        (
+            {"vector": lambda: np.zeros(3)},
+            r"vector gives float64 \(3,\); allowed: an array of float32 \(d,\)",
+        ),
+    ],
+)
+def test_what_is_no_learner_is_refused_at_the_start(parts, line) -> None:
+    with pytest.raises(ConfigError, match=line):
+        OwnLearner(learner(**parts))
+
+
+def test_it_trains_a_copy_and_a_stop_ends_it() -> None:
+    subject, working = OwnLearner(Means(X)), np.zeros(3, np.float32)
+    trained = subject.train(working, 1, NEVER)
+    assert (trained.vector.tolist(), trained.loss, working.tolist()) == ([0.5] * 3, None, [0.0] * 3)
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Interrupted):
+        subject.train(working, 1, stop)
+
+
+def test_the_first_metric_is_the_headline_and_what_is_not_finite_is_not_defined() -> None:
+    found = OwnLearner(Means(X)).evaluate(np.zeros(3, np.float32))
+    assert (found.headline.metric, found.headline.value, found.accuracy, found.loss) == (
+        "distance",
+        1.0,
+        0.5,
+        None,
+    )
+    assert found.metrics == {"distance": 1.0, "accuracy": 0.5}
+    assert OwnLearner(learner(evaluate=lambda _: {})).evaluate(X[0]).metrics == {}
+
+
+def test_members_agree_on_name_length_and_first_numbers() -> None:
+    one, same, named, begun, wide = (
+        OwnLearner(made)
+        for made in (
+            Means(X),
+            Means(2 * X),
+            learner(name="other"),
+            learner(vector=lambda: X[0]),
+            Means(np.ones((4, 5))),
+        )
+    )
+    alike = [(each.digests, each.shapes) for each in (one, same, named, begun, wide)]
+    assert alike[0] == alike[1]
+    assert all(each != alike[0] for each in alike[2:])
+    assert OwnLearner(Means(X), X[0]).digests == begun.digests
+
+
+def test_what_it_writes_takes_the_place_of_what_was_there(tmp_path) -> None:
+    subject, folder = OwnLearner(Means(X)), tmp_path / "learner"
+    (tmp_path / ".learner.1").mkdir()
+    for value in (1, 2):
+        subject.save(np.full(3, value, np.float32), folder)
+    assert np.load(folder / "mean.npy").tolist() == [2.0] * 3
+    broken = OwnLearner(learner(save=lambda *_: 1 / 0))
+    with pytest.raises(UserError, match=r"save\(\) failed"):
+        broken.save(X[0], folder)
+    assert {path.name for path in tmp_path.iterdir()} == {"learner"}
+    assert np.load(folder / "mean.npy").tolist() == [2.0] * 3
