@@ -14,7 +14,7 @@ _INTRODUCTION = """\
 Run a node, or a whole swarm, from a program or a notebook. The package `node` exports the names below. In a
 notebook, `await` and `async for` work at the top level of a cell, and so does `run()`. All of this was tried
 in a Jupyter kernel (ipykernel 7.4), including interrupting a cell and running another swarm afterwards."""
-_SHOWN = ("Peer", "Swarm", "Results", "Learner", "LearnerSetting")
+_SHOWN = ("Peer", "Swarm", "Results", "SwarmClassifier", "SwarmRegressor", "Learner", "LearnerSetting")
 
 
 def page() -> str:

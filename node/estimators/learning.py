@@ -7,11 +7,13 @@ first greets others that have not, and is refused by them; it tries again.
 from __future__ import annotations
 
 import json
+import math
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from torch import nn
 
@@ -31,6 +33,7 @@ from node.system.system import SYSTEM
 from node.task.sections import Task
 
 _AGAIN_S = 0.1
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Contact:
     key: str | Path | None
     allow: str | Path | None
     open: bool
+
+    def close(self) -> None:
+        """Closes the socket that was given, so that others do not wait for an answer from it."""
+        if isinstance(self.listen, socket.socket):
+            self.listen.close()
 
     def options(self) -> NodeOptions:
         """Returns a node's options, without its task. Raises ConfigError."""
@@ -114,18 +122,16 @@ class Member:
     def learn(self, task: Task, rows: FrameRows) -> Learned:
         """Learns the task with the others, who may be in the agreement still. Raises UserError."""
         options = replace(self._options, task=task, data=rows)
-        until = time.monotonic() + options.wait_s
-        while True:
-            try:
-                run = self._run(options, prepare)
-            except OtherSwarm:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(_AGAIN_S)
-                continue
-            if run.module is None or run.summary is None:
-                raise UserError("there is no model: the node ended before it had begun")
-            return Learned(run.module, run.summary, self._run_folder)
+        tries = math.inf if math.isinf(options.wait_s) else math.ceil(options.wait_s / _AGAIN_S)
+        run = once_there(lambda: self._run(options, prepare), tries, lambda: time.sleep(_AGAIN_S))
+        if run.module is None or run.summary is None:
+            raise UserError("there is no model: the node ended before it had begun")
+        if not run.summary.aggregated:
+            raise UserError(
+                f"nothing was learned: key {options.key} has too little of its epsilon left for another "
+                "sum; what was learned with it before is in the folders of those runs"
+            )
+        return Learned(run.module, run.summary, self._run_folder)
 
     def _run(self, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:
         listener = None if self._listener is None else self._listener.dup()
@@ -133,6 +139,21 @@ class Member:
         run.start()
         run.join()
         return run
+
+
+def once_there(attempt: Callable[[], T], tries: float, pause: Callable[[], None]) -> T:
+    """Returns the result of an attempt to learn with others who may be in the agreement still.
+
+    Raises the OtherSwarm of the last of so many `tries`; `pause` is between them.
+    """
+    while True:
+        try:
+            return attempt()
+        except OtherSwarm:
+            tries -= 1
+            if tries < 1:
+                raise
+        pause()
 
 
 def _is_over(summary: Path) -> bool:

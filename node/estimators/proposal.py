@@ -11,13 +11,14 @@ from node.init.options import USUAL_ROUNDS
 from node.init.proposal import ModelKind, propose_model, propose_plain_training, propose_shared
 from node.init.task_file import plain
 from node.system.errors import ConfigError, shown
-from node.task.data_schema import TableSchema
+from node.task.data_schema import ClassTarget, NumberColumn, TableSchema
 from node.task.load import read_task
 from node.task.sections import ADDITIVE, Task
 from node.task.shared_noise_keys import DISTRIBUTED
 from node.task.table_models import TREES
 
 MODELS = ("additive", "trees", "linear", "network")
+_SOME_ROWS = 1000
 _OF_TABLES = {"additive": ADDITIVE, "trees": TREES}
 
 
@@ -37,6 +38,12 @@ class Wishes:
         """Returns the task of the agreement on what the columns hold, which has no model."""
         aggregation = {"min_participants": self.members, **self.keys.get("aggregation", {})}
         return read_task({"task": self._names(), "aggregation": aggregation, "statistics": {}})
+
+    def check(self) -> None:
+        """Raises ConfigError for wishes that no schema could make a task of."""
+        target = ClassTarget("classes", ("0", "1"), "y")
+        column = NumberColumn("x", "number", 0.0, 1.0)
+        self.task(TableSchema("table", target, (column,)), _SOME_ROWS)
 
     def shared(self) -> Mapping[str, Any]:
         """Returns what a member must give as the others do."""

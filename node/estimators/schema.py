@@ -94,7 +94,7 @@ def _declared(name: str, given: Any) -> Column:
     where = f"columns[{shown(name)}]"
     if given is bool:
         return BooleanColumn(name, "boolean", missing=True)
-    if isinstance(given, Sequence) and given and all(isinstance(word, str) for word in given):
+    if isinstance(given, list | tuple) and given and all(isinstance(word, str) for word in given):
         return CategoryColumn(name, "category", tuple(given))
     extent = _range(where, given)
     return NumberColumn(name, "number", *extent.scale, missing=True, low=extent.low, high=extent.high)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -88,10 +88,10 @@ class _SwarmEstimator(BaseEstimator):
         It blocks until the run is over. Raises ValueError or TypeError for what this member can correct, and
         a UserError if the others do not come or go.
         """
-        with _as_value_errors():
+        contact = self._contact()
+        with _as_value_errors(), closing(contact):
             X, targets = self._checked(X, y)  # noqa: N806 - as above
-            contact, complete = self._contact(), self._complete_task()
-            options = contact.options()
+            options, complete = contact.options(), self._complete_task()
             table = table_of(X, self._names(complete))
             if complete is None:
                 task, rows, member = self._agreed(table, targets, contact, options)
@@ -232,6 +232,7 @@ class _SwarmEstimator(BaseEstimator):
             task = wishes.task(schema, None)
             rows = table.rows(schema, self._target_cells(targets))
             return task, rows, Member(contact, options)
+        wishes.check()
         words = table.words()
         own, own_words = self._own_target(targets, len(names))
         columns = [*(table.own(one) for one in names), own]
@@ -319,8 +320,9 @@ class SwarmClassifier(ClassifierMixin, _SwarmEstimator):
             members agree on it, by sums without noise.
         classes: the labels; None: all labels of the members, who tell each other.
         expected_rows: about how many rows all members have; None: they count them, without noise.
-        peers, tracker, listen, wait, out, key, allow, open: as those of `Peer`. `out` must be a new folder,
-            or one of a `fit` that was interrupted; None: a new one in `runs`.
+        peers, tracker, listen, wait, out, key, allow, open: as those of `Peer`. `fit` closes a socket that is
+            given as `listen`. `out` must be a new folder, or one of a `fit` that was interrupted; None: a
+            new one in `runs`.
         random_state: seeds the first model, and which rows are held back to measure it.
 
     Attributes:
