@@ -38,6 +38,8 @@ def _figures(job: str, figures: Sequence[Mapping[str, Any]]) -> str:
         for system, sees in _SEES.items()
         if (f"{job}, {system}", judged) in named
     ]
+    if not rows:
+        return "The file has no run of this job."
     return table(["", judged, "whole, s", "a round, s", "bytes a site", "who sees a single update"], rows)
 
 
