@@ -59,6 +59,7 @@ from node.training.figures.metrics import chosen_labels, probabilities
 from node.training.losses import answers
 
 _LEAST_MEMBERS = 3
+_NO_NOISE = "none"
 _KEYS_OF_A_TASK = ("model", "epsilon", "delta", "columns", "expected_rows")
 """The parameters that a complete task replaces."""
 
@@ -96,6 +97,7 @@ class _SwarmEstimator(BaseEstimator):
             if complete is None:
                 task, rows, member = self._agreed(table, targets, contact, options)
             else:
+                self._check_key(_noise_of(complete.privacy.mechanism))
                 member = Member(contact, options)
                 task, rows = complete, table.rows(_table_schema(complete), self._target_cells(targets))
             learned = member.learn(task, rows)
@@ -192,18 +194,17 @@ class _SwarmEstimator(BaseEstimator):
                 f"random_state = {shown(self.random_state)} is refused; allowed: None or a whole number, the "
                 "same at all members"
             )
-        if self.epsilon is not None and self.key is None:
-            raise ConfigError(
-                "key is missing, which epsilon needs: the file of this member's key, beside which is counted "
-                "what all its fits have spent"
-            )
-        if self.epsilon is not None and (self.columns is None or self._declared_target() is None):
+        keys = self._keys or {}
+        given = keys.get("privacy", {})
+        noise = _noise_of(given.get("mechanism", _NO_NOISE) if isinstance(given, Mapping) else _NO_NOISE)
+        noise = noise if self.epsilon is None else "epsilon"
+        self._check_key(noise)
+        if noise is not None and (self.columns is None or self._declared_target() is None):
             missing = "columns" if self.columns is None else self._target_parameters()[0]
             raise ConfigError(
-                f"{missing} is missing, which epsilon needs: ranges and categories from the members' rows "
+                f"{missing} is missing, which {noise} needs: ranges and categories from the members' rows "
                 "would be covered by no noise; declare them, alike at all members, or give a whole task"
             )
-        keys = self._keys or {}
         named = len(named_members(options)) if options.tracked_by is None else 0
         least = keys.get("aggregation", {}).get("min_participants", 0)
         return Wishes(
@@ -215,6 +216,14 @@ class _SwarmEstimator(BaseEstimator):
             members=max(_LEAST_MEMBERS, named, least),
             keys=keys,
         )
+
+    def _check_key(self, noise: str | None) -> None:
+        """Raises ConfigError for `noise` without a key, beside which fits add up what they spend."""
+        if noise is not None and self.key is None:
+            raise ConfigError(
+                f"key is missing, which {noise} needs: the file of this member's key, beside which all its "
+                "fits count what they have spent"
+            )
 
     # -- what all agree on
 
@@ -508,3 +517,8 @@ def _as_value_errors() -> Iterator[None]:
         yield
     except ConfigError as error:
         raise ValueError(str(error)) from error
+
+
+def _noise_of(mechanism: object) -> str | None:
+    """Returns the words for a task's mechanism of privacy; None: it has none."""
+    return None if mechanism == _NO_NOISE else f"privacy.mechanism = {shown(mechanism)}"

@@ -14,6 +14,9 @@ from sklearn.base import clone
 from sklearn.utils import estimator_checks
 
 from node import SwarmClassifier, UserError
+from node.estimators.schema import declared_schema
+from node.init.task_file import plain
+from node.task.data_schema import ClassTarget
 from tests.local_estimators import MEMBERS, LocalClassifier, LocalRegressor, fit_together
 
 LINEAR = {"task": {"train": {"rounds": 3}}, "model": "linear"}
@@ -33,6 +36,13 @@ DATA = ["check_dict_unchanged", "check_n_features_in_after_fitting"]
 CASES = [(estimator, name) for estimator in (CLASSIFIER, REGRESSOR) for name in (*BY_ITSELF, *REFUSED, *DATA)]
 CASES += [(CLASSIFIER, "check_classifiers_classes"), (REGRESSOR, "check_supervised_y_2d")]
 NUMBERS = {"x0": (-4, 4), "x1": (-4, 4)}
+LOCAL = {"mechanism": "ldp", "epsilon": 1.0, "delta": 1e-5, "clipping_radius": 1.0}
+SCHEMA = plain(declared_schema(list(NUMBERS), NUMBERS, ClassTarget("classes", ("0", "1"), "y")))
+WHOLE = {
+    "task": {"name": "own"},
+    "model": {"class": "torch.nn:Linear", "args": {"in_features": 2, "out_features": 2}},
+    "data": {"schema": SCHEMA},
+}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
@@ -119,6 +129,9 @@ def test_with_epsilon_fits_with_one_key_spend_one_budget(tmp_path):
         ({"epsilon": 1.0}, "key is missing, which epsilon needs"),
         ({"epsilon": 1.0, "key": "own.key"}, "columns is missing, which epsilon needs"),
         ({"epsilon": 1.0, "key": "own.key", "columns": NUMBERS}, "classes is missing, which epsilon needs"),
+        ({"task": {"privacy": LOCAL}}, "key is missing, which privacy.mechanism = 'ldp' needs"),
+        ({"task": {"privacy": LOCAL}, "key": "own.key"}, "columns is missing, which privacy.mechanism"),
+        ({"task": WHOLE | {"privacy": LOCAL}}, "key is missing, which privacy.mechanism = 'ldp' needs"),
         ({"model": "linear", "columns": NUMBERS, "classes": [0, 1]}, "expected_rows is missing, which model"),
         ({"task": "digits"}, "task 'digits' has no schema of a table"),
         ({"task": {"data": {"schema": {"kind": "table"}}}}, "task.name is missing"),
