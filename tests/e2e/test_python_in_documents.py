@@ -79,7 +79,7 @@ def test_the_first_script_of_the_readme_runs_in_one_program(tmp_path):
 
 def test_the_second_script_of_the_readme_runs_three_times_at_once(nursery, tmp_path):
     """Three owners start it, each in a folder with a table of its own and the common task."""
-    _, peer = scripts(ROOT / "README.md")
+    _, peer, *_ = scripts(ROOT / "README.md")
     named = dict.fromkeys(ENDPOINT.findall(peer))
     assert len(named) == 3
     for endpoint in named:
