@@ -355,7 +355,8 @@ class Engine:
         Where a sum is a step it says nothing: the words made for another base are no progress on this one.
         """
         rounds = await self._shell.look(lambda: self.round) - ended
-        if rounds > 0 and self._training.seconds and self._plan.report_every is None:
+        has_trained = self._training.loss is not None or self._training.seconds > 0
+        if rounds > 0 and has_trained and self._plan.report_every is None:
             train_s = self._system.clock.monotonic() - since
             self._observer.handle(Outpaced(train_s, rounds, ended + rounds + 1))
 
