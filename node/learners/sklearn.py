@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from node.system.errors import ConfigError
 
 _LINEAR = ("coef_", "intercept_")
 _NETWORK = ("coefs_", "intercepts_")
+_FITTING = threading.Lock()
+"""While it fits, scikit-learn changes the warning filters of the whole program: its threads take turns."""
 
 
 class SklearnLearner:
@@ -96,7 +99,8 @@ class SklearnLearner:
     def _fit(self, model: Any, x: NDArray[np.float32], y: NDArray[np.generic]) -> None:
         classes = self._rows.classes
         more = {} if classes is None else {"classes": np.arange(classes)}
-        model.partial_fit(self._flat(x), y, **more)
+        with _FITTING:
+            model.partial_fit(self._flat(x), y, **more)
 
     @staticmethod
     def _flat(x: NDArray[np.float32]) -> NDArray[np.float32]:
