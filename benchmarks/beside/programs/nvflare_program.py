@@ -54,7 +54,7 @@ def main() -> None:
         "score": score(FOLDER, found),
         "whole_s": whole_s,
         "round_s": list(np.diff(starts[0])),
-        "sent": [int((FOLDER / f"sent{site}.txt").read_text("ascii")) for site in range(case["sites"])],
+        "sent": [int(np.loadtxt(FOLDER / f"sent{site}.txt").sum()) for site in range(case["sites"])],
     }
     print(json.dumps(told))
 

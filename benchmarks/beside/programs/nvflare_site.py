@@ -17,14 +17,12 @@ _LOCK = Lock()
 
 
 def count_frames(file: Path) -> None:
-    """Keep the sum of the sizes of all frames that this process sends, in a file."""
-    send, sent = SocketConnection.send_frame, 0
+    """Append the size of each frame that this process sends to a file; a killed process leaves it whole."""
+    send, sizes = SocketConnection.send_frame, file.open("a", buffering=1)
 
     def counted(connection: Any, frame: Any) -> None:
-        nonlocal sent
         with _LOCK:
-            sent += memoryview(frame).nbytes
-            file.write_text(str(sent), "ascii")
+            sizes.write(f"{memoryview(frame).nbytes}\n")
         send(connection, frame)
 
     SocketConnection.send_frame = counted
