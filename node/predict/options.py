@@ -41,6 +41,11 @@ class PredictOptions:
         "where the sentence encoder is that the task's columns of text name: its folder, or package:NAME",
         metavar="WHERE",
     )
+    weights: Path | None = option(
+        "the task's model.weights, for a model whose large fixed tensors come from there",
+        reachable_path,
+        metavar="FILE",
+    )
     out: Path = option("the output. Default: %(default)s", _out, default="predictions.csv", metavar="FILE")
     explain: bool = switch(
         "also write what each column adds to a row's prediction, of an additive model. Default: no"

@@ -25,7 +25,7 @@ from node.training.trainer import Evaluation
 
 def predict(options: PredictOptions) -> str:
     """Writes the predictions; returns what to print. Raises ConfigError."""
-    saved = open_model(options.model)
+    saved = open_model(options.model, options.weights)
     task = saved.task if options.cells is None else with_cells(saved.task, options.cells, "--cells")
     task = replace(task, data=replace(task.data, encoder=options.encoder))
     rows = read_rows(options.data, task, saved.classes, saved.row)
