@@ -383,6 +383,12 @@ class Trainer:
             return whole_model(self._model, split_vector(self._parameters(vector), named), self._left_out)
 
     @property
+    def fixed_bytes(self) -> int:
+        """How large the parameters are that are not trained."""
+        fixed = (value for value in self._model.parameters() if not value.requires_grad)
+        return sum(value.numel() * value.element_size() for value in fixed)
+
+    @property
     def left_out(self) -> str | None:
         """The digest of the tensors that `tensors` leaves out; None if it has all."""
         return digest_of(self._model, self._left_out) if self._left_out else None
