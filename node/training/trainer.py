@@ -27,6 +27,7 @@ from node.system.clock import CLOCK, Clock
 from node.system.errors import UserError, reason
 from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
+from node.training.at_once import parts
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
 from node.training.figures.class_figures import ClassFigures, class_figures, no_class_figures
@@ -47,7 +48,7 @@ from node.training.schedules import make_schedule
 Vector = NDArray[np.float32]
 Shapes = list[tuple[str, tuple[int, ...]]]
 
-_EVALUATED_ROWS = 4096  # per batch, to bound memory
+_EVALUATED_ROWS = 4096
 
 
 class Interrupted(Exception):
@@ -343,7 +344,7 @@ class Trainer:
         return self._answers(vector, 1)
 
     def _answers(self, vector: Vector, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns answers and targets, computed in batches of `rows`."""
+        """Returns answers and targets, computed for at most `rows` rows at once."""
         with self._busy, self._within_memory():
             self._load_features()
             self._put(vector)
@@ -467,12 +468,12 @@ class Trainer:
         return total / max(1, seen), True
 
     def _outputs(self, x: torch.Tensor, rows: int = _EVALUATED_ROWS) -> torch.Tensor:
-        """Returns the model's outputs for x (n, ...), computed in batches of `rows`."""
+        """Returns the model's outputs for x (n, ...), computed for at most `rows` of them at once."""
         self._model.eval()
         with torch.inference_mode():
             if not len(x):
                 return torch.as_tensor(self._model(self._dataset.train_x[:1])[:0])
-            return torch.cat([self._model(batch) for batch in x.split(rows)])
+            return torch.cat([self._model(batch) for batch in parts(x, rows)])
 
 
 def make_trainer(
