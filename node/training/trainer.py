@@ -55,12 +55,23 @@ class Interrupted(Exception):
     """Training stopped early on request; its result is discarded."""
 
 
-class Diverged(UserError):
+class NoResult(UserError):
+    """A round of training has no result.
+
+    `what` it did, and the `remedy`, for an owner whose node goes on; `seconds`: how long it took.
+    """
+
+    def __init__(self, text: str, what: str, remedy: str, seconds: float = 0.0) -> None:
+        super().__init__(text)
+        self.what, self.remedy, self.seconds = what, remedy, seconds
+
+
+class Diverged(NoResult):
     """Training produced values that are not finite. `remedy`: what the owner can do. `seconds`: it took."""
 
     def __init__(self, why: str, remedy: str, seconds: float = 0.0) -> None:
-        super().__init__(f"{why}; {remedy}")
-        self.remedy, self.seconds = remedy, seconds
+        look = f"{remedy}, and look for huge values in the data"
+        super().__init__(f"{why}; {remedy}", "gave values that are not finite", look, seconds)
 
 
 @dataclass(frozen=True)
