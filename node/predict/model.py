@@ -51,14 +51,20 @@ class SavedModel:
     about: Mapping[str, Any]
 
 
+def model_file(path: Path) -> Path:
+    """Returns the model file in `path`, a file or a run's folder; raises ConfigError."""
+    file = path / MODEL if path.is_dir() else path
+    if file.is_dir():
+        raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
+    return file
+
+
 def open_model(path: Path) -> SavedModel:
     """Opens the model in `path`, a file or a run's folder; raises ConfigError.
 
     It imports the class that the file names, as for a task file.
     """
-    file = path / MODEL if path.is_dir() else path
-    if file.is_dir():
-        raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
+    file = model_file(path)
     about = read_about(file)
     task, classes, row = read_kept_task(about["task"]), about.get("classes"), about.get("row")
     is_count = classes is None or (type(classes) is int and 2 <= classes <= _MOST_CLASSES)  # None: numbers
