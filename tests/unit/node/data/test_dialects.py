@@ -153,16 +153,16 @@ def test_the_separator_that_excel_states_and_the_one_that_is_asked_for(tmp_path)
 
 def test_predictions_read_the_same(tmp_path):
     path = write(tmp_path / "r.csv", "1.234,5;25.07.2023;Ost", header="lab;seen;ward")
-    x, y = read_rows_to_predict(path, table())
-    assert float(x[0, 0]) == pytest.approx(1.2345)
-    assert y is None
+    found = read_rows_to_predict(path, table())
+    assert float(found.x[0, 0]) == pytest.approx(1.2345)
+    assert found.y is None
 
 
 def test_a_numeric_target_in_the_dialect(tmp_path):
     target = {"name": "y", "kind": "number", "mean": 0.0, "std": 1.0}
     path = write(tmp_path / "r.csv", "1;;Ost;1,5", "1;;Ost;9999", "1;;Ost;2,5")
     assert read_with_schema(path, table(target=target)).y.tolist() == [1.5, 2.5]
-    assert read_rows_to_predict(path, table(target=target))[1] is None
+    assert read_rows_to_predict(path, table(target=target)).y is None
     own = {**target, "decimal": "point"}
     points = write(tmp_path / "p.csv", "1,5;;Ost;1.5", "1;;Ost;2.5")
     assert read_with_schema(points, table(target=own)).y.tolist() == [1.5, 2.5]
