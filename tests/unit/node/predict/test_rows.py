@@ -40,13 +40,6 @@ def test_a_single_row_will_do(rows):
     found = read_rows_to_predict(rows(ward(1)), schema(TABLE))
     assert (found.x.shape, found.y) == ((1, 7), None)
     assert " has 0 rows; at least 1 are needed" in told(read_rows_to_predict, rows(ward(0)), schema(TABLE))
-
-
-def test_no_row_is_left_out_where_only_some_have_a_target(rows):
-    lines = ward(20).splitlines()
-    lines[3] = lines[3].rpartition(",")[0] + ","
-    found = read_rows_to_predict(rows("\n".join(lines) + "\n"), schema(TABLE))
-    assert (len(found.x), found.y) == (20, None)
     message = told(read_rows_to_predict, rows(without(ward(20), 1)), schema(TABLE))
     assert " has no column 'age', which the task's schema asks for; it has 'id, ward," in message
 
