@@ -25,12 +25,6 @@ def test_every_row_is_in_one_part_and_every_part_is_large_enough(labels, parts, 
     assert min(map(len, divided)) >= min_rows
 
 
-def test_the_same_generator_gives_the_same_parts():
-    labels = np.arange(500) % 10
-    one, other = (dirichlet(labels, 5, 0.5, rng(3), min_rows=8) for _ in range(2))
-    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-
-
 def test_a_small_alpha_gives_parts_of_few_labels():
     labels = np.arange(2000) % 10
 

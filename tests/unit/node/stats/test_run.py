@@ -127,7 +127,6 @@ def test_members_must_ask_for_the_same_and_learners_need_not():
             (*PRIVATE, "statistics.records=50000000", "privacy.epsilon=4000"),
             "statistics: records = 50000000 is not allowed",
         ),
-        (("statistics.least_rows=1000",), "has 480 rows; allowed by statistics.least_rows: 1000 or more"),
     ],
 )
 def test_what_is_refused(changes, words):

@@ -8,6 +8,7 @@ from node.jobs.additive.job import AdditiveJob
 from node.jobs.additive.state import Plan
 from node.jobs.trees.job import Forest, Rows, TreesJob
 from node.models.tree_ensemble import grown
+from scenarios.swarms.job_sums import replay_job
 
 RNG = np.random.default_rng(23)
 COLUMNS = (("number", 2), ("number", 1), ("category", 3))
@@ -34,15 +35,9 @@ def learn(plan, forest, x, y, sites=3, held=5):
         out = part[::held] if held else part[:0]
         rest = np.setdiff1d(part, out)
         jobs.append(TreesJob(plan, forest, Rows(x[rest], y[rest]), Rows(x[out], y[out])))
-    base, generation = jobs[0].initial(), 0
-    while not jobs[0].is_over(base):
-        words = [job.contribution(base, generation).words for job in jobs]
-        assert {len(one) for one in words} == {jobs[0].words(generation)}
-        assert jobs[0].cost(generation) == ()
-        base = jobs[0].following(base, generation, sum(words), ())
-        assert len(base) == jobs[0].length
-        generation += 1
-    return jobs, base, generation
+    found = replay_job(jobs)
+    assert (len(found.base), jobs[0].cost(found.sums)) == (jobs[0].length, ())
+    return jobs, found.base, found.sums
 
 
 def scores(model, x):
@@ -88,12 +83,7 @@ def test_trees_that_do_not_help_are_none_and_the_curves_are_of_all_rows():
     assert f"{kept + 11}" in jobs[0].made(base)
     assert sums == 12 + (kept + 11) * 2, "the loss comes with the next tree, which ends its round"
     curves = [AdditiveJob(CLASSES, x[part], y[part]) for part in np.array_split(np.arange(900), 3)]
-    alone = curves[0].initial()
-    for generation in range(12):
-        if not curves[0].is_over(alone):
-            words = [job.contribution(alone, generation).words for job in curves]
-            alone = curves[0].following(alone, generation, sum(words), ())
-    assert torch.equal(model.values, curves[0].model(alone).values)
+    assert torch.equal(model.values, curves[0].model(replay_job(curves).base).values)
 
 
 def test_without_rows_held_out_all_trees_stay():
