@@ -350,10 +350,7 @@ def test_a_proposal_as_it_should_be_is_taken_and_another_one_is_evidence():
         (lambda: proposal(votes(), included=3), "includes too few"),
         (lambda: proposal(votes(), included=WHOLE), "members that are silent"),
         (lambda: proposal(votes(), reducers=()), "chunks that nobody adds up"),
-        (
-            lambda: proposal(votes(), reducers=(0,) * LAYOUT.chunks),
-            "chunks that nobody adds up",
-        ),
+        (lambda: proposal(votes(), reducers=(0,) * LAYOUT.chunks), "chunks that nobody adds up"),
         (lambda: proposal(votes(), locks=(lock_of(0),)), "passes over a lock"),
         (lambda: proposal((vote(0, VIEW, (lock_of(0),)), *votes()[1:])), "passes over a lock"),
     ],
