@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
@@ -169,7 +169,6 @@ def test_at_most_so_many_rows_of_a_person_are_trained_on(written):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=30), st.integers(1, 3))
-@settings(deadline=None)
 def test_the_rows_with_the_lowest_draws_are_used_equal_ones_by_place(rows, most):
     persons = np.array([person for person, _ in rows], np.int64)
     draws = np.array([draw for _, draw in rows], np.uint64)
