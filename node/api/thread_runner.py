@@ -170,7 +170,7 @@ class Run:
                     engine.stopping.at_once()
             await until_over(engine)
             self.module = await asyncio.to_thread(agreed)
-            self.vector = engine.agreed[1].copy()
+            _, self.vector = engine.agreed  # the run is over, so it is this one's alone
         finally:
             watch.cancel()
             with self._lock:

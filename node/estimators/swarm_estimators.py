@@ -51,7 +51,6 @@ from node.estimators.table import (
 from node.jobs.column_survey import ColumnFacts, OwnColumn, Word
 from node.options import FIRST_WAIT, NodeOptions
 from node.predict.model import SavedModel, answer, calibration, in_own_units
-from node.predict.rows import GivenRows
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import ClassTarget, TableSchema, Target
 from node.task.sections import Task
@@ -296,7 +295,7 @@ class _SwarmEstimator(BaseEstimator):
             target = schema.target
             classes = len(target.values) if isinstance(target, ClassTarget) else None
             saved = SavedModel(self.model_, self.task_, classes, schema.shape, {})
-            return saved, answer(saved, GivenRows(torch.from_numpy(x), None))
+            return saved, answer(saved, torch.from_numpy(x))
 
     def __sklearn_tags__(self) -> Tags:
         """Says what X may hold."""

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import torch
+
 from node.cli.sigint import begun
 from node.predict.explain import contributions, explained_words
 from node.predict.model import SavedModel, answer, calibration, figures, open_model, written
@@ -29,19 +31,23 @@ def predict(options: PredictOptions) -> str:
     task = saved.task if options.cells is None else with_cells(saved.task, options.cells, "--cells")
     task = replace(task, data=replace(task.data, encoder=options.encoder))
     rows = read_rows(options.data, task, saved.classes, saved.row)
-    outputs = answer(saved, rows)
-    found = None if rows.y is None else figures(saved, outputs, rows.y)
+    x = torch.from_numpy(rows.x)
+    outputs = answer(saved, x)
+    found = None if rows.y is None else figures(saved, outputs, torch.from_numpy(rows.y))
     say = _as_json if options.json else _as_text
     corrected = calibration(saved)
     chances = "" if corrected is None else corrected.says
     text = say(len(outputs), str(options.out), found, saved, chances)
-    parts = contributions(saved, rows.x, outputs) if options.explain else None
-    if parts is not None and not options.json:
-        text += f"\nexplained: {explained_words(saved)}"
+    beside = [["file"], *([name] for name in rows.names)] if rows.names else None
+    if options.explain:
+        beside = contributions(saved, x, outputs)
+        text += "" if options.json else f"\nexplained: {explained_words(saved)}"
     begun()
+    for remark in rows.remarks:
+        print(f"warning: {one_line(remark)}", file=sys.stderr, flush=True)
     if unfinished := unfinished_words(saved.about):
         print(f"warning: {one_line(str(options.model))} is {unfinished}", file=sys.stderr, flush=True)
-    _write(options.out, written(saved, outputs, parts))
+    _write(options.out, written(saved, outputs, beside))
     return text
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,7 +20,16 @@ from node.system.errors import ConfigError, UserError, shown
 from node.task.import_path import told
 from node.training.figures.headline import Headline
 from node.training.local_tensors import Array
-from node.training.trainer import Diverged, Evaluation, Interrupted, Shapes, Trained, Vector, no_evaluation
+from node.training.trainer import (
+    Diverged,
+    Evaluation,
+    Interrupted,
+    NoResult,
+    Shapes,
+    Trained,
+    Vector,
+    no_evaluation,
+)
 
 VECTOR = "vector"
 """The name of the one tensor of a learner's model file."""
@@ -27,6 +37,8 @@ METHODS = ("vector", "train", "evaluate", "save")
 _METRIC = re.compile(r"[^\W_][\w .%@/()+-]{0,39}")
 _MOST_METRICS = 32
 _LONGEST_NAME = 100
+T = TypeVar("T")
+log = logging.getLogger("murmuration.learner")
 
 
 class OwnLearner:
@@ -36,6 +48,7 @@ class OwnLearner:
         """`initial`: the vector to begin with, in place of the learner's own. Raises ConfigError."""
         self._learner, self._clock = learner, clock
         self._busy = threading.Lock()
+        self._covered = False
         lacking = [name for name in METHODS if not callable(getattr(learner, name, None))]
         if lacking:
             raise ConfigError(
@@ -86,6 +99,13 @@ class OwnLearner:
         """Whether it says its loss on the rows that it learns from."""
         return callable(getattr(self._learner, "loss", None))
 
+    def cover(self) -> None:
+        """Lets its errors end no node from now on.
+
+        For noise that covers whole updates: they may depend on rows, and the others would see the end.
+        """
+        self._covered = True
+
     def vector(self) -> Vector:
         """Returns the common initial vector (d,)."""
         return self._initial.copy()
@@ -93,14 +113,21 @@ class OwnLearner:
     def train(
         self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
     ) -> Trained:
-        """Returns the next working vector (d,); Interrupted if `stop` was set by the end of the training."""
+        """Returns the next working vector (d,); Interrupted if `stop` was set by the end of the training.
+
+        Raises NoResult.
+        """
         begun = self._clock.monotonic()
-        with self._busy:
-            made = self._called("train", working.copy(), round_number)
+        try:
+            with self._busy:
+                made = self._called("train", working.copy(), round_number)
+            vector = self._numbers(made, self._initial.shape, "train")
+        except UserError as error:
+            seconds = self._clock.monotonic() - begun
+            raise NoResult(str(error), f"failed ({error})", "correct the learner", seconds) from error
         seconds = self._clock.monotonic() - begun
         if stop.is_set():
             raise Interrupted
-        vector = self._numbers(made, self._initial.shape, "train")
         if not np.isfinite(vector).all():
             why = f"{self}: training gave values that are not finite in round {round_number}"
             raise Diverged(why, "let it take smaller steps", seconds)
@@ -108,6 +135,9 @@ class OwnLearner:
 
     def evaluate(self, vector: Vector) -> Evaluation:
         """Returns the learner's metrics of `vector` (d,); one that is not finite counts as not defined."""
+        return self._unless_covered(no_evaluation(("accuracy",)), lambda: self._evaluated(vector))
+
+    def _evaluated(self, vector: Vector) -> Evaluation:
         with self._busy:
             found = self._called("evaluate", vector.copy())
         if not isinstance(found, Mapping) or len(found) > _MOST_METRICS:
@@ -124,9 +154,12 @@ class OwnLearner:
 
     def own_loss(self, vector: Vector) -> float:
         """Returns the mean loss of `vector` (d,) on the rows that it learns from, if it `has_loss`."""
-        with self._busy:
-            loss = self._value("loss", self._called("loss", vector.copy()))
+        loss = self._unless_covered(None, lambda: self._loss(vector))
         return math.inf if loss is None else loss
+
+    def _loss(self, vector: Vector) -> float | None:
+        with self._busy:
+            return self._value("loss", self._called("loss", vector.copy()))
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
         """Returns the vector (d,), by its name."""
@@ -140,6 +173,16 @@ class OwnLearner:
         """Replaces `folder` by what the learner writes for `vector` (d,)."""
         with self._busy, whole_folder(folder) as empty:
             self._called("save", vector.copy(), empty)
+
+    def _unless_covered(self, otherwise: T, call: Callable[[], T]) -> T:
+        """Returns what `call` does; `otherwise` in place of an error that nobody else may see."""
+        try:
+            return call()
+        except UserError as error:
+            if not self._covered:
+                raise
+            log.warning("%s; the others are not told", error)
+            return otherwise
 
     def _called(self, name: str, *arguments: object) -> Any:
         """Returns what a method of the learner returns; an error of it becomes a line."""

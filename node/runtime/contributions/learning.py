@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from torch import nn
 
-from mechanisms.mechanism import Mechanism
+from mechanisms.mechanism import Mechanism, covers_offers
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noised_counts import CountGrid
 from mechanisms.updates.distributed import DistributedDP
@@ -145,6 +145,8 @@ def learning_of(task: Task, learner: OwnLearner, system: System = SYSTEM) -> Lea
             f"aggregation.loss_gate = {task.aggregation.loss_gate:g} is refused: {learner} has no method "
             "loss, its mean loss on the rows that it learns from; add one, or leave the gate out"
         )
+    if covers_offers(mechanism):
+        learner.cover()
     rows = learner.rows if task.aggregation.weighting == "samples" else 1
     return _updates(task, learner, rows, NoMetric(), mechanism, system.entropy)
 

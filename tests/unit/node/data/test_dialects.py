@@ -142,7 +142,7 @@ def test_a_numeric_target_in_the_dialect(tmp_path):
     target = {"name": "y", "kind": "number", "mean": 0.0, "std": 1.0}
     path = write(tmp_path / "r.csv", "1;;Ost;1,5", "1;;Ost;9999", "1;;Ost;2,5")
     assert read_with_schema(path, table(target=target)).y.tolist() == [1.5, 2.5]
-    assert read_rows_to_predict(path, table(target=target))[1] is None
+    assert read_rows_to_predict(path, table(target=target)).y is None
     own = {**target, "decimal": "point"}
     points = write(tmp_path / "p.csv", "1,5;;Ost;1.5", "1;;Ost;2.5")
     assert read_with_schema(points, table(target=own)).y.tolist() == [1.5, 2.5]

@@ -92,7 +92,7 @@ def test_spellings_of_a_class_are_one_class_here_and_at_peers(tmp_path):
     assert found.report.entries[0].remark == "'ill', 'well'; 'well' is also written 'Well'"
     other = outcomes(tmp_path, "WELL", "ill", name="other.csv")
     assert read_with_schema(other, found.schema).y[:4].tolist() == [1, 0, 1, 0]
-    assert read_rows_to_predict(other, found.schema)[1][:4].tolist() == [1, 0, 1, 0]
+    assert read_rows_to_predict(other, found.schema).y[:4].tolist() == [1, 0, 1, 0]
     once = look(outcomes(tmp_path, "well", "ill", name="once.csv"), "y", "auto", (), by_rows)
     assert plain(once.schema.target) == {"kind": "classes", "values": ["ill", "well"], "name": "y"}
     shouted = outcomes(tmp_path, "ILL", "well", name="shouted.csv")

@@ -144,12 +144,16 @@ def test_a_task_file_with_something_else_than_keys_of_sections(task_file, text, 
     aggregation.bits=8 => aggregation.bits = 8 is refused; allowed: 16 or 32
     aggregation.bits=16.0 => aggregation.bits = 16.0 is refused; allowed: 16 or 32
     aggregation.clip=0 => aggregation.clip = 0 is refused; allowed: a number above 0
+    aggregation.loss_gate=0 => aggregation.loss_gate = 0 is refused; allowed: a number above 0
+    aggregation.loss_gate='much' => aggregation.loss_gate = 'much' is refused; allowed: a number above 0
     aggregation.sums_timeout_s=0 => aggregation.sums_timeout_s = 0 is refused
     privacy.mechanism=dp => privacy.mechanism = 'dp' is refused; allowed: 'none', 'ldp', 'aldp', 'dp-sgd',
         'distributed
     privacy.epsilon=0 => privacy.epsilon = 0 is refused; allowed: a number at least 1e-06 and at most
     privacy.delta=1 => privacy.delta = 1 is refused; allowed: a number above 0 and below 1
     privacy.delta=0 => privacy.delta = 0 is refused; allowed: a number above 0 and below 1
+    privacy.metric_share=1 => privacy.metric_share = 1 is refused; allowed: a number at least 0.001
+    privacy.metric_share=0 => privacy.metric_share = 0 is refused; allowed: a number at least 0.001
     privacy.window=0 => privacy.window = 0 is refused; allowed: a whole number from 1 to 1000
     privacy.epsilon=2e6 => privacy.epsilon = 2000000.0 is refused; allowed: a number at least 1e-06 and at
     privacy.clipping_radius=-1 => privacy.clipping_radius = -1 is refused; allowed: a number at least 1e-06
@@ -191,6 +195,16 @@ WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=100")
     aggregation.bits=16 WEIGHTED => bits = 16 is refused with aggregation.weighting = 'samples': a weight
     aggregation.bits=16 aggregation.swarm_metric=confusion => is refused with aggregation.swarm_metric =
         'confusion': counts need 32 bits; set aggregation.swarm_metric=none
+    aggregation.swarm_metric=sums privacy.mechanism=ldp => aggregation.swarm_metric = 'sums' is refused with
+        privacy.mechanism = 'ldp': no noise covers the counts of your rows; allowed with 'none', 'dp-sgd',
+        'distributed-dp-sgd'; set aggregation.swarm_metric=none
+    aggregation.swarm_metric=sums privacy.mechanism=a:B => allowed with 'none', 'dp-sgd', 'distributed-dp-sgd'
+    aggregation.swarm_metric=sums aggregation.protocol=additive aggregation.shares=float => is refused with
+        aggregation.shares = 'float', whose sums are not exact; allowed: aggregation.shares=seed or ring
+    aggregation.swarm_metric_every=3 => aggregation.swarm_metric_every = 3 has no effect without
+        aggregation.swarm_metric; set that or leave it out
+    privacy.mechanism=dp-sgd privacy.metric_share=0.3 => privacy.metric_share = 0.3 has no effect without
+        aggregation.swarm_metric; set that or leave it out
     aggregation.bits=16 privacy.mechanism=distributed-dp-sgd => aggregation.bits = 16 is refused with
         privacy.mechanism = 'distributed-dp-sgd': shared noise needs 32 bits, as what wraps around in 16 would
     aggregation.bits=16 model.class=node.models:Trees => bits = 16 is refused with model.class =

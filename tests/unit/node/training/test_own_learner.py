@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+from node.cli.error_handling import guarded, print_error
 from node.system.errors import ConfigError, UserError
 from node.training.own_learner import OwnLearner
 from node.training.trainer import Diverged, Interrupted
@@ -48,6 +49,15 @@ def test_what_is_wrong_is_one_line_with_the_learners_name(parts, call, line) -> 
         call(subject)
     assert "learner 'means'" in str(caught.value)
     assert isinstance(caught.value, Diverged) == ("not finite" in line)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_where_it_fails_is_shown_only_with_debug(capsys, debug) -> None:
+    subject = OwnLearner(learner(train=lambda *_: 1 / 0))
+    assert guarded(lambda: train(subject), debug, print_error) == 1
+    shown = capsys.readouterr().err
+    assert shown.endswith("error: learner 'means': train() failed: ZeroDivisionError: division by zero\n")
+    assert (shown.count("\n") == 1, "train=lambda *_: 1 / 0" in shown) == (not debug, debug)
 
 
 @pytest.mark.parametrize(
