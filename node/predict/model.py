@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from node.data.dataset import target_words
-from node.predict.rows import GivenRows
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import NumberTarget
 from node.task.import_path import told
 from node.task.load import read_kept_task
 from node.task.sections import Task
+from node.training.at_once import parts
 from node.training.build import make
 from node.training.figures.calibration import Calibration, calibration_of
 from node.training.figures.metrics import (
@@ -51,15 +51,21 @@ class SavedModel:
     about: Mapping[str, Any]
 
 
+def model_file(path: Path) -> Path:
+    """Returns the model file in `path`, a file or a run's folder; raises ConfigError."""
+    file = path / MODEL if path.is_dir() else path
+    if file.is_dir():
+        raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
+    return file
+
+
 def open_model(path: Path, weights: Path | None = None) -> SavedModel:
     """Opens the model in `path`, a file or a run's folder; raises ConfigError.
 
     It imports the class that the file names, as for a task file. `weights`: the file of initial weights, for
     a model whose file leaves out what these have.
     """
-    file = path / MODEL if path.is_dir() else path
-    if file.is_dir():
-        raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
+    file = model_file(path)
     about = read_about(file)
     task, classes, row = read_kept_task(about["task"]), about.get("classes"), about.get("row")
     is_count = classes is None or (type(classes) is int and 2 <= classes <= _MOST_CLASSES)  # None: numbers
@@ -90,17 +96,17 @@ def _is_shape(value: object) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(size) is int and size > 0 for size in value)
 
 
-def answer(saved: SavedModel, rows: GivenRows) -> torch.Tensor:
-    """Returns the outputs for rows (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1).
+def answer(saved: SavedModel, x: torch.Tensor) -> torch.Tensor:
+    """Returns the outputs for rows x (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1).
 
     Raises ConfigError for outputs that fit neither classes nor numbers; see docs/models.md.
     """
     try:
         with torch.inference_mode():
-            outputs = torch.cat([saved.model(batch) for batch in rows.x.split(_AT_ONCE)])
+            outputs = torch.cat([saved.model(batch) for batch in parts(x, _AT_ONCE)])
     except Exception as error:  # a user's model may raise anything
         raise ConfigError(f"model {saved.task.model.cls} does not take these rows: {told(error)}") from error
-    count, shape, classes = len(rows.x), tuple(outputs.shape), saved.classes
+    count, shape, classes = len(x), tuple(outputs.shape), saved.classes
     single = shape in {(count,), (count, 1)}
     named = classes is not None and len(shape) == 2 and shape[0] == count and shape[1] >= classes
     if not (named or (single and classes in {None, 2})):

@@ -27,6 +27,7 @@ from node.system.clock import CLOCK, Clock
 from node.system.errors import UserError, reason
 from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
+from node.training.at_once import parts
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
 from node.training.figures.class_figures import ClassFigures, class_figures, no_class_figures
@@ -53,19 +54,30 @@ from node.training.schedules import make_schedule
 Vector = NDArray[np.float32]
 Shapes = list[tuple[str, tuple[int, ...]]]
 
-_EVALUATED_ROWS = 4096  # per batch, to bound memory
+_EVALUATED_ROWS = 4096
 
 
 class Interrupted(Exception):
     """Training stopped early on request; its result is discarded."""
 
 
-class Diverged(UserError):
+class NoResult(UserError):
+    """A round of training has no result.
+
+    `what` it did, and the `remedy`, for an owner whose node goes on; `seconds`: how long it took.
+    """
+
+    def __init__(self, text: str, what: str, remedy: str, seconds: float = 0.0) -> None:
+        super().__init__(text)
+        self.what, self.remedy, self.seconds = what, remedy, seconds
+
+
+class Diverged(NoResult):
     """Training produced values that are not finite. `remedy`: what the owner can do. `seconds`: it took."""
 
     def __init__(self, why: str, remedy: str, seconds: float = 0.0) -> None:
-        super().__init__(f"{why}; {remedy}")
-        self.remedy, self.seconds = remedy, seconds
+        look = f"{remedy}, and look for huge values in the data"
+        super().__init__(f"{why}; {remedy}", "gave values that are not finite", look, seconds)
 
 
 @dataclass(frozen=True)
@@ -339,7 +351,7 @@ class Trainer:
         return self._answers(vector, 1)
 
     def _answers(self, vector: Vector, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns answers and targets, computed in batches of `rows`."""
+        """Returns answers and targets, computed for at most `rows` rows at once."""
         with self._busy, self._within_memory():
             self._load_features()
             self._put(vector)
@@ -477,12 +489,12 @@ class Trainer:
         return total / max(1, seen), True
 
     def _outputs(self, x: torch.Tensor, rows: int = _EVALUATED_ROWS) -> torch.Tensor:
-        """Returns the model's outputs for x (n, ...), computed in batches of `rows`."""
+        """Returns the model's outputs for x (n, ...), computed for at most `rows` of them at once."""
         self._model.eval()
         with torch.inference_mode():
             if not len(x):
                 return torch.as_tensor(self._model(self._dataset.train_x[:1])[:0])
-            return torch.cat([self._model(batch) for batch in x.split(rows)])
+            return torch.cat([self._model(batch) for batch in parts(x, rows)])
 
 
 def make_trainer(

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from torch import nn
 
-from mechanisms.mechanism import Mechanism
+from mechanisms.mechanism import Mechanism, covers_offers
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.noised_counts import CountGrid
 from mechanisms.updates.distributed import DistributedDP
@@ -41,7 +41,7 @@ from node.task.sections import MOST_CONFUSED, Task
 from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
-from node.training.own_learner import OwnLearner
+from node.training.own_learner import COUNTING, OwnLearner
 from node.training.trainer import LocalModel, Shapes, Trainer, VectorModel, make_trainer, shapes
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.vectors.ring import RINGS, WIDE
@@ -145,8 +145,26 @@ def learning_of(task: Task, learner: OwnLearner, system: System = SYSTEM) -> Lea
             f"aggregation.loss_gate = {task.aggregation.loss_gate:g} is refused: {learner} has no method "
             "loss, its mean loss on the rows that it learns from; add one, or leave the gate out"
         )
+    if covers_offers(mechanism):
+        learner.cover()
     rows = learner.rows if task.aggregation.weighting == "samples" else 1
-    return _updates(task, learner, rows, NoMetric(), mechanism, system.entropy)
+    metric = _metric_of_learner(task, learner, mechanism)
+    return _updates(task, learner, rows, metric, mechanism, system.entropy)
+
+
+def _metric_of_learner(task: Task, learner: OwnLearner, mechanism: Mechanism) -> SwarmMetric:
+    section = task.aggregation
+    if section.swarm_metric == "none":
+        return NoMetric()
+    if not learner.has_counts:
+        raise ConfigError(
+            f"aggregation.swarm_metric = {section.swarm_metric!r} is refused: {learner} has no methods "
+            f"{' and '.join(COUNTING)}, of which the first counts what metrics of all rows follow from; add "
+            "them, or set aggregation.swarm_metric=none"
+        )
+    tally = learner.tally()
+    words = DigitWords.of_tally(tally, offer_bound(task, mechanism))
+    return Counted(tally, section.swarm_metric_every, words, learner.outputs)
 
 
 Local = TypeVar("Local", bound=LocalModel)

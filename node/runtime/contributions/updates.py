@@ -5,9 +5,9 @@
 
 The working model is base + spent + fresh (node.storage.state). Progress that no sum has taken in stays fresh.
 
-If training diverges, a node ends and says why. But if the mechanism's noise covers whole offers, the others
-must not learn that it diverged, and its end would tell them. So it offers zero progress with the usual noise,
-and tells only its owner.
+If training diverges or fails, a node ends and says why. But if the mechanism's noise covers whole offers, the
+others must not learn that, and its end would tell them. So it offers zero progress with the usual noise, and
+tells only its owner.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from node.storage.state import State
 from node.storage.vector_files import Floats
 from node.system.errors import UserError
 from node.system.system import SYSTEM, Entropy
-from node.training.trainer import Diverged, LocalModel
+from node.training.trainer import Diverged, LocalModel, NoResult
 from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.wire.messages import Base
 
@@ -63,13 +63,13 @@ class Updates:
             return Training(None, 0.0, offered)
         try:
             fresh, training = self._trained(own, stop)
-        except Diverged as error:
+        except NoResult as error:
             if not covers_offers(self._mechanism):
                 raise
             fresh = np.zeros(state.dimension, np.float32) if state.fresh is None else state.fresh
             warning = (
-                f"this node's training of round {own} gave values that are not finite, and counts as no "
-                f"progress; the others are not told; {error.remedy}, and look for huge values in the data"
+                f"this node's training of round {own} {error.what}, and counts as no progress; the others "
+                f"are not told; {error.remedy}"
             )
             training = Training(None, error.seconds, True, warning=warning)
         state.trained(fresh, (*state.pending, *self._mechanism.per_training))
