@@ -3,7 +3,6 @@
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -130,7 +129,7 @@ def test_images_have_classes_only(here):
 def test_a_model_that_does_not_take_the_rows():
     about = task(ARRAY, **{"class": "node.models:Linear", "args": {"inputs": 6, "outputs": 2}})
     saved = SavedModel(nn.Linear(3, 2), about, 2, (6,), {})
-    assert told(answer, saved, SimpleNamespace(x=torch.zeros(4, 6))).startswith(
+    assert told(answer, saved, torch.zeros(4, 6)).startswith(
         "model node.models:Linear does not take these rows: RuntimeError: mat1 and mat2 shapes cannot be"
     )
 
