@@ -43,6 +43,11 @@ class PredictOptions:
         "where the sentence encoder is that the task's columns of text name: its folder, or package:NAME",
         metavar="WHERE",
     )
+    weights: Path | None = option(
+        "the task's model.weights, for a model whose large fixed tensors come from there",
+        reachable_path,
+        metavar="FILE",
+    )
     out: Path | None = option(
         f"the output. Default: {PREDICTIONS}; of a learner, whose output is a folder, {FOUND}",
         _out,

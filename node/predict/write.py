@@ -34,7 +34,7 @@ def predict(options: PredictOptions) -> str:
     out = options.out or PREDICTIONS
     if out.is_dir():
         raise ConfigError(f"--out {shown(str(out))} is a folder; allowed: a file")
-    saved = open_model(options.model)
+    saved = open_model(options.model, options.weights)
     task = saved.task if options.cells is None else with_cells(saved.task, options.cells, "--cells")
     task = replace(task, data=replace(task.data, encoder=options.encoder))
     rows = read_rows(options.data, task, saved.classes, saved.row)
