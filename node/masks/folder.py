@@ -62,7 +62,7 @@ def read_one(file: Path, read: Callable[[Path], Read]) -> Read:
         return read(file)
     except UNREADABLE as error:
         raise ConfigError(
-            f"{_named(file)} cannot be read: {reason(error)}; take image and mask away"
+            f"{_named(file)} cannot be read: {reason(error)}; take it away, and its mask"
         ) from None
 
 
