@@ -8,6 +8,7 @@ from typing import Protocol
 import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
+from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
 from node.system.errors import ConfigError, shown
@@ -15,6 +16,7 @@ from node.task.import_path import import_class, told
 from node.task.sections import TrainSection
 
 _SECOND_MOMENT_DECAY = 0.999
+_EPS = 1e-8
 
 
 class Stepping(Protocol):
@@ -27,26 +29,44 @@ class Stepping(Protocol):
         """Clears the gradients."""
 
 
-class GradientDescent:
-    """`torch.optim.SGD(parameters, learning_rate, momentum, weight_decay=weight_decay)` with a fast start.
+class _FastStart:
+    """What both optimisers below share: they call torch's own functions, so the results are bit-identical.
 
     The first object of a class in torch.optim imports torch's compiler, which takes more than a second per
-    peer and is not needed. This class calls torch's own function instead: the result is bit-identical.
+    peer, and is not needed.
     """
 
     def __init__(
         self, parameters: Sequence[nn.Parameter], learning_rate: float, momentum: float, weight_decay: float
     ) -> None:
         self._parameters = list(parameters)
-        self._velocities: list[torch.Tensor | None] = [None] * len(self._parameters)
         self._learning_rate = learning_rate
         self._momentum = momentum
         self._weight_decay = weight_decay
 
+    def _moved(self) -> tuple[list[int], list[torch.Tensor]]:
+        """Returns the places of the parameters that have a gradient, and the gradients."""
+        moved = [place for place, value in enumerate(self._parameters) if value.grad is not None]
+        return moved, [gradient for value in self._parameters if (gradient := value.grad) is not None]
+
+    def zero_grad(self) -> None:
+        """Clears the gradients of all parameters."""
+        for value in self._parameters:
+            value.grad = None
+
+
+class GradientDescent(_FastStart):
+    """`torch.optim.SGD(parameters, learning_rate, momentum, weight_decay=weight_decay)`."""
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], learning_rate: float, momentum: float, weight_decay: float
+    ) -> None:
+        super().__init__(parameters, learning_rate, momentum, weight_decay)
+        self._velocities: list[torch.Tensor | None] = [None] * len(self._parameters)
+
     def step(self) -> None:
         """Updates each parameter that has a gradient."""
-        moved = [place for place, value in enumerate(self._parameters) if value.grad is not None]
-        gradients = [gradient for value in self._parameters if (gradient := value.grad) is not None]
+        moved, gradients = self._moved()
         velocities = [self._velocities[place] for place in moved]
         with torch.no_grad():
             sgd(
@@ -64,10 +84,53 @@ class GradientDescent:
         for place, velocity in zip(moved, velocities, strict=True):
             self._velocities[place] = velocity
 
-    def zero_grad(self) -> None:
-        """Clears the gradients of all parameters."""
-        for value in self._parameters:
-            value.grad = None
+
+class AdaptiveMoments(_FastStart):
+    """`torch.optim.Adam(parameters, learning_rate, (momentum, 0.999), weight_decay=weight_decay)`, or AdamW.
+
+    `decoupled`: whether it is AdamW.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        learning_rate: float,
+        momentum: float,
+        weight_decay: float,
+        *,
+        decoupled: bool,
+    ) -> None:
+        super().__init__(parameters, learning_rate, momentum, weight_decay)
+        self._decoupled = decoupled
+        self._steps = [torch.tensor(0.0) for _ in self._parameters]
+        self._means, self._squares = (
+            [torch.zeros_like(value, memory_format=torch.preserve_format) for value in self._parameters]
+            for _ in range(2)
+        )
+
+    def step(self) -> None:
+        """Updates each parameter that has a gradient. Raises RuntimeError for a sparse one."""
+        moved, gradients = self._moved()
+        if any(gradient.is_sparse for gradient in gradients):
+            raise RuntimeError("Adam does not support sparse gradients")
+        with torch.no_grad():
+            adam(
+                [self._parameters[place] for place in moved],
+                gradients,
+                [self._means[place] for place in moved],
+                [self._squares[place] for place in moved],
+                [],
+                [self._steps[place] for place in moved],
+                has_complex=any(gradient.is_complex() for gradient in gradients),
+                decoupled_weight_decay=self._decoupled,
+                amsgrad=False,
+                beta1=self._momentum,
+                beta2=_SECOND_MOMENT_DECAY,
+                lr=self._learning_rate,
+                weight_decay=self._weight_decay,
+                eps=_EPS,
+                maximize=False,
+            )
 
 
 def make_optimizer(
@@ -87,6 +150,9 @@ def make_optimizer(
     match section.optimizer:
         case "sgd" if not arguments:
             return GradientDescent(parameters, learning_rate, section.momentum, decay)
+        case "adam" | "adamw" if not arguments:
+            decoupled = section.optimizer == "adamw"
+            return AdaptiveMoments(parameters, learning_rate, section.momentum, decay, decoupled=decoupled)
         case "sgd":
             return SGD(parameters, learning_rate, section.momentum, weight_decay=decay, **arguments)
         case "adam":

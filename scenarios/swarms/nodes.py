@@ -94,8 +94,9 @@ def run_swarm(plan: SwarmPlan, tell: Tell) -> tuple[PeerRun, ...]:
 
 
 def preload(task: Task) -> tuple[str, ...]:
-    """What the nodes of a swarm import: torch's compiler, more than a second, with all optimisers but SGD."""
-    return PRELOAD if task.train.optimizer == "sgd" else (*PRELOAD, "torch._dynamo")
+    """What the nodes of a swarm import: torch's compiler, more than a second, with a class of optimiser."""
+    own = ":" in task.train.optimizer or task.train.optimizer_args
+    return (*PRELOAD, "torch._dynamo") if own else PRELOAD
 
 
 def is_finished(plan: SwarmPlan) -> bool:

@@ -11,8 +11,7 @@ from node.runtime.engine import Engine
 from tests.box.box import Box
 
 
-@pytest.mark.parametrize("protocol", ["additive", "masked"])
-@pytest.mark.parametrize("tls", ["off", "on"])
+@pytest.mark.parametrize(("protocol", "tls"), [("additive", "off"), ("masked", "on")])
 def test_two_runs_of_a_seed_give_one_trace(make_box, protocol: str, tls: str) -> None:
     def run() -> Box:
         box = make_box(4, 9, f"aggregation.protocol={protocol}", seed=7, options=("--tls", tls))

@@ -1,4 +1,4 @@
-"""Runs a command in a folder, with some variables of its environment."""
+"""Runs a command in a folder."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ from tests.e2e.named import main_of
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command; returns its exit status.
-
-    `argv`: the folder, any NAME=VALUE for the environment, the command's module, its arguments.
-    """
-    folder, *words = argv
+    """Runs a command; returns its exit status. `argv`: the folder, the command's module, its arguments."""
+    folder, module, *words = argv
     os.chdir(folder)
-    while "=" in words[0]:
-        name, _, value = words.pop(0).partition("=")
-        os.environ[name] = value
-    return main_of(words[0])(words[1:])
+    return main_of(module)(words)

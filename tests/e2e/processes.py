@@ -261,17 +261,9 @@ class Nursery:
         """Forks a process that runs a module's `main`."""
         return self._keep(Forked(name, argv, orders or Orders()))
 
-    def command(
-        self,
-        module: str,
-        argv: Sequence[str],
-        cwd: Path,
-        orders: Orders | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> Process:
-        """Runs a module's `main` in the folder `cwd`, with these variables of its environment changed."""
-        changed = (f"{name}={value}" for name, value in (env or {}).items())
-        return self._keep(Forked("tests.e2e.inside", (str(cwd), *changed, module, *argv), orders or Orders()))
+    def command(self, module: str, argv: Sequence[str], cwd: Path, orders: Orders | None = None) -> Process:
+        """Runs a module's `main` in the folder `cwd`."""
+        return self._keep(Forked("tests.e2e.inside", (str(cwd), module, *argv), orders or Orders()))
 
     def script(self, path: Path, cwd: Path) -> Process:
         """Runs `python PATH` in the folder `cwd`."""

@@ -1,4 +1,7 @@
-"""From files of their own to one model: an inviter and two joiners, by codes over a relay, no file edited."""
+"""From files of their own to one model: an inviter and two joiners, by codes over a relay, no file edited.
+
+Behind firewalls and proxies: test_reach.py.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,6 @@ import pytest
 
 from node.init import __main__ as init
 from node.storage.swarm_file import read_swarm
-from tests.e2e import proxy
-from tests.e2e.dying_peer import Orders
-from tests.e2e.namespaces import HTTPS_ONLY, OPEN, Conditions, Site, Wire, address, exit_at
 from tests.e2e.processes import Nursery, Process, free_endpoint
 from tests.own_data import ward
 from tests.run_folders import summary
@@ -25,8 +25,7 @@ TWO_ROUNDS = ("--model", "linear", "--rounds", "2")
 class Wards:
     """Three owners, each with rows in a folder of its own, and a relay. The first one has the task."""
 
-    def __init__(self, nursery: Nursery, folder: Path, *asked: str, endpoint: str = "") -> None:
-        """`endpoint`: where the relay listens; empty: on loopback."""
+    def __init__(self, nursery: Nursery, folder: Path, *asked: str) -> None:
         self._nursery = nursery
         self.folders = [folder / name for name in "abcd"]
         for number, own in enumerate(self.folders):
@@ -34,19 +33,9 @@ class Wards:
             (own / "own.csv").write_text(ward(200 + 50 * number, number))
         usual = ("--target", "outcome", "--privacy", "none", "--out", str(self.folders[0] / "ward.toml"))
         assert init.main(["--data", str(self.folders[0] / "own.csv"), *usual, *asked]) == 0
-        self.endpoint, self.key = endpoint or free_endpoint(), folder / "relay.key"
-        self.relay = nursery.tracker(
-            *("--relay", "--listen", self.endpoint, "--key", str(self.key)), orders=self.orders(None)
-        )
-        self.relay.line("to invite, give people this address")
-
-    def orders(self, number: int | None) -> Orders:
-        """What a process is told of its network. `number`: of an owner; None: it is the relay."""
-        return Orders()
-
-    def environment(self, number: int) -> dict[str, str]:
-        """The variables that an owner has set."""
-        return {}
+        self.endpoint, self.key = free_endpoint(), folder / "relay.key"
+        relay = nursery.tracker("--relay", "--listen", self.endpoint, "--key", str(self.key))
+        relay.line("to invite, give people this address")
 
     def invite(self) -> Process:
         word = self.key.with_name(f"{self.key.name}.word").read_text().strip()
@@ -65,38 +54,10 @@ class Wards:
         return self._command(number, "node.start", "runs/ward", "--yes")
 
     def _command(self, number: int, module: str, *argv: str) -> Process:
-        where, env = self.orders(number), self.environment(number)
-        return self._nursery.command(module, argv, self.folders[number], where, env)
+        return self._nursery.command(module, argv, self.folders[number])
 
     def run(self, number: int) -> Path:
         return self.folders[number] / "runs" / "ward"
-
-
-CORE, PROXY = 0, 3
-SITES = (OPEN, HTTPS_ONLY, HTTPS_ONLY, OPEN, Site(frozenset((exit_at(PROXY, proxy.PORT),))))
-"""The relay, two owners behind firewalls, a proxy, and the owner whose only way out it is."""
-OF_OWNER = (1, 2, 4)
-PASSWORD = "ward-c:secret"
-
-
-class Sites(Wards):
-    """The owners at sites of their own: two let out HTTPS only, the third has a proxy with a password."""
-
-    def __init__(self, nursery: Nursery, folder: Path, wire: Wire, *asked: str) -> None:
-        self._wire = wire
-        where = (f"{address(PROXY)}:{proxy.PORT}", "--password", PASSWORD)
-        self.proxy = nursery.module(
-            "tests.e2e.proxy", *where, orders=Orders(namespace=wire.namespaces[PROXY])
-        )
-        self.proxy.line("ready")
-        super().__init__(nursery, folder, *asked, endpoint=f"{address(CORE)}:443")
-
-    def orders(self, number: int | None) -> Orders:
-        return Orders(namespace=self._wire.namespaces[CORE if number is None else OF_OWNER[number]])
-
-    def environment(self, number: int, password: str = PASSWORD) -> dict[str, str]:
-        by_proxy = {"HTTPS_PROXY": f"http://{password}@{address(PROXY)}:{proxy.PORT}"}
-        return by_proxy if number == 2 else {}
 
 
 @pytest.fixture
@@ -175,14 +136,3 @@ def test_data_are_mended_the_inviter_is_interrupted_and_all_agree_on_scales_befo
     second = wards.join(2, inviter)
     inviter.line("agreement: 3 peers agreed")
     ended(wards, inviter, first, second)
-
-
-def test_sites_behind_firewalls_and_a_proxy_with_a_password_learn_together(
-    nursery: Nursery, tmp_path: Path, make_wire
-) -> None:
-    sites = Sites(nursery, tmp_path, make_wire(SITES, 7, Conditions()), *TWO_ROUNDS)
-    inviter = sites.invite()
-    joiners = [sites.join(number, inviter) for number in (1, 2)]
-    inviter.line("round 2/2: aggregated with 3 peers")
-    ended(sites, inviter, *joiners)
-    assert f"200 OK {address(CORE)}:443" in sites.proxy.out.all()

@@ -67,12 +67,14 @@ def run(path: Path) -> str:
     return ended.stdout
 
 
-def test_the_first_script_of_the_readme_runs_in_one_program(tmp_path):
+def test_the_first_script_of_the_readme_runs_in_one_program(nursery, tmp_path):
     swarm, *_ = scripts(ROOT / "README.md")
     (tmp_path / "swarm.py").write_text(swarm, "utf-8")
 
-    lines = run(tmp_path / "swarm.py").splitlines()
-    assert [line.split(",")[0] for line in lines] == [
+    process = nursery.script(tmp_path / "swarm.py", tmp_path)
+    assert process.status() == 0, process.told()
+    process.out.join()
+    assert [line.split(",")[0] for line in process.out.all()] == [
         f"peer {number}: 5 of 5 rounds aggregated" for number in range(5)
     ]
 

@@ -15,16 +15,20 @@ def test_the_plain_command_line_prints_plain_lines(nursery: Nursery, tmp_path: P
     """As in the first lines of --help: three terminals, no --listen, no --out."""
     peers = ",".join(free_endpoint() for _ in range(3))
     nodes = [
-        nursery.plain(
-            "node",
-            *("--peers", peers, "--shard", f"{number}/3", "--rounds", "2"),
-            *("--wait", "forever", *settings(*SMALL)),
-            cwd=tmp_path,
+        nursery.command(
+            "node.__main__",
+            (
+                *("--peers", peers, "--shard", f"{number}/3", "--rounds", "2"),
+                *("--wait", "forever", *settings(*SMALL)),
+            ),
+            tmp_path,
         )
         for number in range(3)
     ]
     for node in nodes:
         assert node.status() == 0, node.told()
+        node.out.join()
+        node.err.join()
         lines = node.out.all()
         assert node.err.all() == []
         assert [line.partition(":")[0] for line in lines[:8]] == [

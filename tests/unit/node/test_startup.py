@@ -103,7 +103,7 @@ def test_a_wrong_argument_is_told_before_anything_heavy_is_loaded(tmp_path):
     assert loaded(code, ("torch", "dp_accounting"), tmp_path) == []
 
 
-def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
+def test_rounds_with_privacy_and_by_adam_load_neither_torchs_compiler_nor_sympy(tmp_path):
     code = """
         import threading
         from node.task.load import load_task
@@ -120,6 +120,9 @@ def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
         mechanism = make_mechanism(task, shapes(model, "*"), len(dataset.train_y))
         trainer = Trainer(model, task.train, dataset, 0, steps_by(mechanism.gradient, SystemWords()))
         trainer.evaluate(trainer.train(trainer.vector(), 1, threading.Event()).vector)
+        task = load_task("digits", ["train.optimizer=adam", "train.epochs=1"])
+        plain = Trainer(model, task.train, dataset, 0, steps_by(None, SystemWords()))
+        plain.train(trainer.vector(), 1, threading.Event())
     """
     assert loaded(code, ("torch._dynamo", "sympy"), tmp_path) == []
 

@@ -255,11 +255,20 @@ def parameters() -> list[nn.Parameter]:
     return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in ((7, 3), (3,), (2, 2, 2))]
 
 
+def class_of_torch(name, parameters, momentum, decay):
+    if name == "sgd":
+        return torch.optim.SGD(parameters, 0.3, momentum, weight_decay=decay)
+    made = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
+    return made(parameters, 0.3, (momentum, 0.999), weight_decay=decay)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
 @pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.9, 0.0), (0.9, 0.1), (0.0, 0.1)])
-def test_it_steps_as_torchs_does(momentum, decay):
+def test_it_steps_as_torchs_does(name, momentum, decay):
     ours, theirs = parameters(), parameters()
-    subject = GradientDescent(ours, 0.3, momentum, decay)
-    oracle = torch.optim.SGD(theirs, 0.3, momentum, weight_decay=decay)
+    named = section(f"optimizer={name} momentum={momentum} weight_decay={decay}")
+    subject, oracle = make_optimizer(ours, named, 0.3), class_of_torch(name, theirs, momentum, decay)
+    assert not isinstance(subject, torch.optim.Optimizer)
     generator = torch.Generator().manual_seed(6)
     for step in range(6):
         for place, (one, other) in enumerate(zip(ours, theirs, strict=True)):

@@ -13,7 +13,6 @@ from node.system.clock import CLOCK, Clock
 from node.task.load import load_task
 from node.training.build import build_model
 from node.training.gradient_steps import PlainSteps
-from node.training.optimizers import make_optimizer
 from node.training.parameter_scope import matching
 from node.training.trainer import (
     Diverged,
@@ -138,15 +137,6 @@ def test_training_leaves_its_input_and_the_global_generators_alone(dataset):
     subject.evaluate(start)
     assert np.array_equal(start, kept)
     assert torch.equal(torch.get_rng_state(), state)
-
-
-@pytest.mark.parametrize(("name", "expected"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
-def test_an_optimizer_is_torchs_with_the_sections_values(name, expected):
-    section = replace(load_task("digits", []).train, optimizer=name, weight_decay=0.1)
-    optimizer = make_optimizer([torch.nn.Parameter(torch.zeros(2))], section, 0.05)
-    (group,) = optimizer.param_groups
-    assert type(optimizer) is expected
-    assert (group["lr"], group["betas"][0], group["weight_decay"]) == (0.05, 0.9, 0.1)
 
 
 def test_the_gradient_is_clipped(dataset):

@@ -33,7 +33,8 @@ def test_a_swarm_is_given_long_enough_and_the_compiler_only_for_an_optimiser_tha
     swarm = SwarmPlan(plan(Request()).task, 3, 7, tmp_path)
     caps = swarm.task.aggregation
     assert swarm.stall_s > caps.group_timeout_s + caps.shares_timeout_s + caps.sums_timeout_s
-    tasks = [plan(Request(overrides=(f"train.optimizer={name}",))).task for name in ("sgd", "adam")]
+    loading = ("train.optimizer=adam", "train.optimizer_args.amsgrad=true")
+    tasks = [plan(Request(overrides=loading[:count])).task for count in (1, 2)]
     assert ["torch._dynamo" in preload(task) for task in tasks] == [False, True]
     tasks = [plan(Request(seed=seed)).task for seed in range(3)]
     assert len({batch_seed(task, 5, peer) for task in tasks for peer in range(5)}) == 15
