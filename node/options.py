@@ -242,6 +242,11 @@ class NodeOptions:
         choices=BLANK_PERSON,
     )
     cells: Mapping[str, object] | None = cells_option()
+    encoder: str | None = option(
+        "where this node has the sentence encoder that the task's columns of text name: its folder, or "
+        "package:NAME. Default: the usual package",
+        metavar="WHERE",
+    )
     shard: tuple[int, int] | None = option(
         "use part I (0 to N-1) of the task's own data, which all peers divide alike into N unequal parts. "
         "Default: none",
@@ -360,8 +365,8 @@ class NodeOptions:
 
     @classmethod
     def changes(cls, given: Mapping[str, Any], place: Place) -> Iterator[Override]:
-        """Yields what --blank-person and --cells change in the task."""
-        for name in ("blank_person", "cells"):
+        """Yields what --blank-person, --cells and --encoder change in the task."""
+        for name in ("blank_person", "cells", "encoder"):
             if given[name] is not None:
                 yield Override(("data", name), given[name], place(name))
 

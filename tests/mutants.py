@@ -443,6 +443,7 @@ def main() -> None:
             maker.start()
             maker.join()
         live: dict[str, list[FunctionType]] = {}
+        gc.unfreeze()  # what was frozen after the collection is among no objects
         for one in gc.get_objects():
             if isinstance(one, FunctionType):
                 live.setdefault(one.__code__.co_filename, []).append(one)

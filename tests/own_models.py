@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from node.models import with_adapters
+from node.models import attention_mask, with_adapters
 
 
 class Normed(nn.Module):
@@ -121,22 +121,30 @@ class Adapted(nn.Module):
         return self.head(self.body(rows.reshape(-1, 8, 8)).mean(1))
 
 
-class WithPeft(nn.Module):
-    """A transformer over 64 words with adapters of the package peft, of which one factor is trained."""
+class LanguageModel(nn.Module):
+    """BERT with adapters of peft, or GPT-2 with those of this package, over words, of which 0 is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        import transformers  # noqa: PLC0415 - an extra
         from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - an extra
-        from transformers import BertConfig, BertModel  # noqa: PLC0415 - an extra
 
         super().__init__()
-        sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-        no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        body = BertModel(BertConfig(vocab_size=32, **sizes, **no_dropout), add_pooling_layer=False)
-        self.body = get_peft_model(body, LoraConfig(r=2, target_modules=["query", "value"]))
-        for name, value in self.body.named_parameters():
-            value.requires_grad_("lora_B" in name)
+        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 32}
+        if kind == "Bert":
+            none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+            body = transformers.BertModel(transformers.BertConfig(**sizes, **none, intermediate_size=16))
+            self.body = get_peft_model(body, LoraConfig(r=2, target_modules=["query", "value"]))
+            for name, value in self.body.named_parameters():
+                value.requires_grad_("lora_B" in name)
+        else:
+            ends = {"bos_token_id": None, "eos_token_id": None}
+            self.body = with_adapters(
+                transformers.GPT2Model(transformers.GPT2Config(**sizes, **ends)), "*.c_proj", 2
+            )
+        self.is_causal = kind == "GPT2"
         self.head = nn.Linear(16, 10)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        words = (rows * 16).long()
-        return self.head(self.body(input_ids=words).last_hidden_state.mean(1))
+        words = rows.long()
+        mask = attention_mask(words != 0, self.is_causal)
+        return self.head(self.body(input_ids=words, attention_mask=mask).last_hidden_state.mean(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -33,14 +34,23 @@ def distant_stand_ins(row: torch.Tensor, rows: int, draw: Draw, generator: torch
 def choose_draw(run: Callable[[Draw], T]) -> tuple[Draw, T]:
     """Returns the first draw that `run` accepts, and what `run` returns with it.
 
-    A model that uses numbers as indices refuses some draws. Raises what `run` raises for zeros if it accepts
-    no draw.
+    A model that uses numbers as indices refuses some draws: after numbers near 0 it is given whole ones, as
+    numbers of words, of which zeros may fill up a row. Raises what `run` raises for zeros if it accepts no
+    draw.
     """
-    draws: tuple[Draw, ...] = (torch.randn, torch.rand)
+    draws: tuple[Draw, ...] = (torch.randn, partial(_words, 1000), partial(_words, 10), torch.rand)
     for draw in draws:
         with suppress(IndexError, RuntimeError):
             return draw, run(draw)
     return _zeros, run(_zeros)
+
+
+def _words(
+    number: int, shape: tuple[int, ...], *, generator: torch.Generator, dtype: torch.dtype
+) -> torch.Tensor:
+    """Returns whole numbers from 0 to `number` - 1, the small ones more often: 0 for a tenth of 1,000."""
+    logarithms = torch.rand(shape, generator=generator, dtype=dtype)
+    return ((number + 1) ** logarithms).floor() - 1
 
 
 def _zeros(shape: tuple[int, ...], *, generator: torch.Generator, dtype: torch.dtype) -> torch.Tensor:

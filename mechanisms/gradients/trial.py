@@ -22,6 +22,9 @@ _COMPARED, _AGREE = 3, 1e-3  # so many rows are compared with the exact method; 
 
 _FAILURES = (ValueError, TypeError, RuntimeError, IndexError, NotImplementedError)
 
+_DECIDING = "data-dependent control flow"
+_DECIDES = "the model decides by values of a whole batch, such as whether a mask of it is full"
+
 BOOK_KEEPING = "book-keeping"
 Found = Mapping[str, RowGradients]
 
@@ -49,7 +52,7 @@ class Trial:
             # A model that decides by values in a batch fails here: its rows would depend on each other.
             self._gradients(PerExample(self._objective))
         except _FAILURES as error:
-            why_not = f"vmap fails: {_first_line(error)}"
+            why_not = _DECIDES if _DECIDING in str(error) else f"vmap fails: {_first_line(error)}"
         else:
             way, why_not = self._try_method(BookKeeping, exact)
             if way is not None:

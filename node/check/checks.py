@@ -28,6 +28,7 @@ from node.data.persons import equal_rows, nearly_equal, renumbered
 from node.data.report import Report
 from node.data.rows import Rows
 from node.data.sources import read_source
+from node.data.text.sentences import find_encoder
 from node.data.unread import unread_columns
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.init.texts import text_note
@@ -50,7 +51,7 @@ from node.storage.folder_lock import TRACKER
 from node.storage.key_file import read_key
 from node.system.errors import UserError, counted, shown
 from node.system.free_memory import free_bytes
-from node.task.data_schema import TableSchema
+from node.task.data_schema import HASHED, TableSchema
 from node.task.parameters import canonical_parameters
 from node.task.sections import BUILT_IN_SOURCES, Task
 from node.task.table_models import SAME_MEMBERS, is_exact, opened
@@ -68,6 +69,9 @@ _PIECES_BYTES = 4 << 20
 _TORCH_BYTES = 400 << 20
 _WORD_BYTES, _CELL_BYTES = 128, 40
 """The most that an exact job takes for each word of a sum, whose matrix has floats, and each cell of rows."""
+_COPIES = 1.5
+"""A model that is not trained, and what its making and a pass through it take beside."""
+_WORTH_SAYING = 32 << 20
 _CLOCK_S = 60
 _DROWNED = 0.02
 """The share of all test rows that the noise of a count may have before a figure says little."""
@@ -387,13 +391,28 @@ def _memory(
     tensors = (dataset.train_x, dataset.train_y, dataset.test_x, dataset.test_y)
     rows = sum(part.numel() * part.element_size() for part in tensors)
     waiting = members * (_PIECES_BYTES + (4 * size if section.shares == "float" else 0))
-    needed, free = 2 * rows + 4 * _VECTORS * size + single + waiting + _TORCH_BYTES, free_bytes()
-    text = f"about {_gib(needed)} ({_gib(rows)} of rows, {told}, {members} peers)"
+    model = _COPIES * _fixed_bytes(learning) + _encoder_bytes(options.task)
+    needed, free = 2 * rows + 4 * _VECTORS * size + single + waiting + model + _TORCH_BYTES, free_bytes()
+    frozen = f"{_gib(model)} of models that stay as they are, " if model > _WORTH_SAYING else ""
+    text = f"about {_gib(needed)} ({_gib(rows)} of rows, {told}, {frozen}{members} peers)"
     if free is None:
         return Finding("ok", "memory", f"{text}; how much is free is not known here")
     if needed > free:
         return Finding("problem", "memory", f"{text}, but {_gib(free)} is free; take fewer rows")
     return Finding("warning" if needed > free / 2 else "ok", "memory", f"{text}; {_gib(free)} is free")
+
+
+def _fixed_bytes(learning: Learning[Trainer] | None) -> int:
+    """Returns how large the tensors of the model are that are not trained."""
+    return 0 if learning is None else learning.trainer.fixed_bytes
+
+
+def _encoder_bytes(task: Task) -> int:
+    """Returns how large the sentence encoder is that the task's columns of text name; 0 if none does."""
+    schema = task.data.schema
+    if not isinstance(schema, TableSchema) or all(column.encoder == HASHED for column in schema.texts):
+        return 0
+    return find_encoder(task.data.encoder).size
 
 
 def _gib(size: float) -> str:

@@ -27,6 +27,7 @@ from node.data.text.columns import Bad, Floats, Words, days_of, hours_of, number
 from node.data.text.shapes import shapes_of
 from node.data.text.vectors import Encoded, list_vectors, text_vectors
 from node.system.errors import ConfigError, counted, shown
+from node.system.free_memory import free_bytes
 from node.task.data_schema import (
     FARTHEST,
     HASHED,
@@ -91,12 +92,14 @@ def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], li
 
 
 def check_size(path: object, rows: int, shape: tuple[int, ...]) -> None:
-    """Raises ConfigError if the encoded rows would take more than `MOST_ENCODED_BYTES`."""
-    size = 4 * rows * prod(shape)
-    if size > MOST_ENCODED_BYTES:
+    """Raises ConfigError if the encoded rows would take more than `MOST_ENCODED_BYTES`, or than is free."""
+    size, free = 4 * rows * prod(shape), free_bytes()
+    most = MOST_ENCODED_BYTES if free is None else min(MOST_ENCODED_BYTES, free)
+    if size > most:
         raise ConfigError(
-            f"data {shown(str(path))} has {rows} rows of {prod(shape)} features, {size >> 30} GiB encoded; "
-            f"allowed: at most {MOST_ENCODED_BYTES >> 30} GiB; take fewer rows or columns"
+            f"data {shown(str(path))} has {rows} rows of {prod(shape)} features, {size / 2**30:.3g} GiB "
+            f"encoded; allowed: at most {MOST_ENCODED_BYTES >> 30} GiB, and what memory is free; take fewer "
+            "or smaller rows"
         )
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from node.data.encoding import check_size, class_counts, standardise
 from node.data.persons import refuse_persons
 from node.data.remedies import other_class
 from node.data.report import Entry
-from node.data.rows import Rows, encoded_rows
+from node.data.rows import Rows, RowsToPredict, encoded_rows
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.system.errors import ConfigError, counted, reason, shown
 from node.task.data_schema import ArraySchema, ClassTarget
@@ -29,9 +31,13 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})
 MOST_PIXELS = 40_000_000
 """The most pixels of one image; a small file can decompress to any size."""
 MOST_IMAGES = 5_000_000
+GREY = frozenset({"1", "L", "LA"})
+"""The modes of images without colours."""
+_ORIENTATION, _ON_ITS_SIDE = 0x0112, range(5, 9)  # of Exif
 _FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 _EIGHT_BIT = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"})
-_UNREADABLE = (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError)
+UNREADABLE = (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError)
+"""What reading a file raises that is no image, or one that is refused."""
 
 
 @dataclass(frozen=True)
@@ -79,24 +85,57 @@ def read_images(schema: ArraySchema, path: Path, drawing: RowDraws | None = None
     """
     if drawing is not None:
         refuse_persons(drawing, "images, which have no columns")
-    folder, target = list_folder(path), schema.target
-    if not isinstance(target, ClassTarget):
-        raise ConfigError("data.schema.target.kind = 'number' is refused for images; allowed: 'classes'")
+    folder, target = list_folder(path), _classes(schema)
     _check_classes(folder, target)
-    check_size(path, folder.count, schema.shape)
-    x = np.empty((folder.count, *schema.shape), np.float32)
-    labels, read, faults = _fill(x, folder, target)
-    standardise(x[: len(labels)], schema)
-    if len(labels) < 2:
-        raise ConfigError(f"data folder {shown(str(path))}: {len(labels)} images can be read; {faults[0]}")
+    found = _read(schema, folder)
+    if len(found.files) < 2:
+        why = found.faults[0]
+        raise ConfigError(f"data folder {shown(str(path))}: {len(found.files)} images can be read; {why}")
+    labels = found.labels(target)
     entry = Entry(
         "image", f"{' x '.join(map(str, schema.shape))} numbers", "pixels 0 to 1, then mean and std"
     )
     entries = (Entry("class", "folder", class_counts(target, labels)), entry)
-    draws = NOT_DRAWN if drawing is None else _drawn(read, drawing)
-    return encoded_rows(
-        schema, path.name, x[: len(labels)], labels, entries, [*_remarks(folder, faults)], draws, None
+    draws = NOT_DRAWN if drawing is None else _drawn(found.files, drawing)
+    remarks = [*_remarks(folder, found.faults)]
+    return encoded_rows(schema, path.name, found.x, labels, entries, remarks, draws, None)
+
+
+def read_images_to_predict(schema: ArraySchema, path: Path) -> RowsToPredict:
+    """Reads the images in `path`, which have no class, or those in its folders by class, with their names.
+
+    Raises ConfigError for a class that the schema does not have, too many images, and none.
+    """
+    folder, target = _list_bare(path), _classes(schema)
+    is_bare = folder.count > 0
+    if not is_bare:
+        folder = list_folder(path)
+        _check_classes(folder, target)
+    found = _read(schema, folder)
+    if not found.files:
+        raise ConfigError(f"data folder {shown(str(path))}: no image can be read; {found.faults[0]}")
+    return RowsToPredict(
+        found.x,
+        None if is_bare else found.labels(target),
+        [file.relative_to(path).as_posix() for file in found.files],
+        [*_remarks(folder, found.faults)],
     )
+
+
+def _list_bare(path: Path) -> Folder:
+    """Returns the images that lie in `path` itself, as those of one class without a name."""
+    try:
+        files = sorted(entry for entry in path.iterdir() if entry.is_file() and entry.name[0] != ".")
+    except OSError as error:
+        raise ConfigError(f"data folder {shown(str(path))} cannot be read: {reason(error)}") from None
+    images = [file for file in files if file.suffix.lower() in SUFFIXES]
+    return Folder(path, {"": images}, len(files) - len(images))
+
+
+def _classes(schema: ArraySchema) -> ClassTarget:
+    if not isinstance(schema.target, ClassTarget):
+        raise ConfigError("data.schema.target.kind = 'number' is refused for images; allowed: 'classes'")
+    return schema.target
 
 
 def _drawn(files: Sequence[Path], drawing: RowDraws) -> Draws:
@@ -113,30 +152,39 @@ def _check_classes(folder: Folder, target: ClassTarget) -> None:
                 f"data folder {shown(str(folder.path))}: the folder {shown(name)} "
                 f"{other_class(target.values)}"
             )
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The images that can be read, `x` (n, c, h, w) by the schema, their files, and the others' errors."""
+
+    x: NDArray[np.float32]
+    files: Sequence[Path]
+    faults: Sequence[str]
+
+    def labels(self, target: ClassTarget) -> NDArray[np.int64]:
+        """Returns the class (n,) of each, which is its folder."""
+        return np.array([target.place(file.parent.name) for file in self.files], np.int64)
+
+
+def _read(schema: ArraySchema, folder: Folder) -> _Read:
+    """Reads a folder's images one by one into one array, once it is known that they fit into memory."""
     if folder.count > MOST_IMAGES:
         raise ConfigError(f"data folder {shown(str(folder.path))} has more than {MOST_IMAGES} images")
-
-
-def _fill(
-    x: NDArray[np.float32], folder: Folder, target: ClassTarget
-) -> tuple[NDArray[np.int64], list[Path], list[str]]:
-    """Writes the readable images to the front of `x` (n, c, h, w).
-
-    Returns their labels and files, and the errors of the others.
-    """
-    labels: list[int] = []
+    check_size(folder.path, folder.count, schema.shape)
+    x = np.empty((folder.count, *schema.shape), np.float32)
     read: list[Path] = []
     faults: list[str] = []
-    for name, files in folder.classes.items():
-        for file in files:
-            try:
-                x[len(labels)] = read_image(file, x.shape[1:])
-            except _UNREADABLE as error:
-                faults.append(f"{shown(f'{name}/{file.name}')}: {reason(error)}")
-            else:
-                labels.append(target.place(name))
-                read.append(file)
-    return np.array(labels, np.int64), read, faults
+    for file in chain.from_iterable(folder.classes.values()):
+        try:
+            x[len(read)] = read_image(file, schema.shape)
+        except UNREADABLE as error:
+            faults.append(f"{shown(f'{file.parent.name}/{file.name}')}: {reason(error)}")
+        else:
+            read.append(file)
+    x = x[: len(read)]
+    standardise(x, schema)
+    return _Read(x, read, faults)
 
 
 def _remarks(folder: Folder, faults: Sequence[str]) -> Iterator[str]:
@@ -152,15 +200,28 @@ def read_image(file: Path, shape: Sequence[int]) -> NDArray[np.float32]:
     Raises ValueError or OSError for no image, one that is too large, or more than 8 bits per channel.
     """
     channels, height, width = shape
+    with opened(file) as image:
+        plain = ImageOps.exif_transpose(image).convert("L" if channels == 1 else "RGB")
+    scaled = plain.resize((width, height), Image.Resampling.BILINEAR)
+    pixels = np.asarray(scaled, np.float32).reshape(height, width, channels)
+    return np.moveaxis(pixels / np.float32(255), 2, 0)
+
+
+def upright_size(file: Path) -> tuple[int, int]:
+    """Returns the width and height of an upright image, by the file's head; raises as `read_image`."""
+    with opened(file) as image:
+        width, height = image.size
+        return (height, width) if image.getexif().get(_ORIENTATION) in _ON_ITS_SIDE else (width, height)
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[Image.Image]:
+    """Yields an image, its size checked and nothing decoded; raises as `read_image`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # ours is the lower limit
         with Image.open(file, formats=_FORMATS) as image:
             _check_image(image)
-            upright = ImageOps.exif_transpose(image)
-            plain = upright.convert("L" if channels == 1 else "RGB")
-            scaled = plain.resize((width, height), Image.Resampling.BILINEAR)
-    pixels = np.asarray(scaled, np.float32).reshape(height, width, channels)
-    return np.moveaxis(pixels / np.float32(255), 2, 0)
+            yield image
 
 
 def _check_image(image: Image.Image) -> None:
@@ -176,11 +237,8 @@ def size_of(files: Sequence[Path]) -> Counter[tuple[int, int, bool]]:
     found: Counter[tuple[int, int, bool]] = Counter()
     for file in files:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-                with Image.open(file, formats=_FORMATS) as image:
-                    _check_image(image)
-                    found[(*image.size, image.mode not in {"1", "L", "LA"})] += 1
-        except _UNREADABLE:
+            with opened(file) as image:
+                found[(*image.size, image.mode not in GREY)] += 1
+        except UNREADABLE:
             continue
     return found

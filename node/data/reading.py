@@ -26,10 +26,10 @@ from node.data.files.csv_and_parquet import (
 )
 from node.data.files.formats import TABLES, kind_of
 from node.data.files.npz import array_names, finite, labels, persons_of_array, read_arrays
-from node.data.images import read_images
+from node.data.images import read_images, read_images_to_predict
 from node.data.remedies import other_class
 from node.data.report import Entry
-from node.data.rows import Labels, Rows, encoded_rows
+from node.data.rows import Labels, Rows, RowsToPredict, encoded_rows
 from node.data.sides import NOT_DRAWN, RowDraws
 from node.data.text.cells import number
 from node.data.text.columns import words_of
@@ -48,9 +48,7 @@ def read_with_schema(path: Path, schema: Schema, drawing: RowDraws | None = None
         case TableSchema():
             return encode(schema, read_table(path, schema, drawing))
         case ArraySchema() if schema.kind == "images":
-            _expect(
-                path, "images", path.is_dir() or not path.exists(), "a folder with a folder for each class"
-            )
+            _expect_images(path)
             return read_images(schema, path, drawing)
         case ArraySchema():
             return _encoded_npz(schema, path, drawing)
@@ -69,20 +67,20 @@ def column_names(path: Path, schema: TableSchema) -> list[str]:
     return list(read_frame(path, None, dialect=schema.written).columns)
 
 
-def read_rows_to_predict(path: Path, schema: Schema) -> tuple[NDArray[np.float32], Labels | None]:
-    """Returns all rows (n, ...) of `path`, and their targets (n,) as in training, None unless each has one.
-
-    Raises ConfigError for data that do not fit. Images must be in folders by class, as for training.
-    """
+def read_rows_to_predict(path: Path, schema: Schema) -> RowsToPredict:
+    """Returns all rows of `path`, with targets if each has one; ConfigError for data that do not fit."""
     match schema:
         case TableSchema():
-            return _table_to_predict(path, schema)
-        case ArraySchema(kind="array") if (schema.target.name or Y) not in array_names(path):
+            return RowsToPredict(*_table_to_predict(path, schema))
+        case ArraySchema(kind="images"):
+            _expect_images(path)
+            return read_images_to_predict(schema, path)
+        case ArraySchema() if (schema.target.name or Y) not in array_names(path):
             x = _fitting(schema, path, read_arrays(path, (X,))[X]).astype(np.float32)
             standardise(x, schema)
-            return x, None
+            return RowsToPredict(x, None)
     encoded = read_with_schema(path, schema)
-    return encoded.x, encoded.y
+    return RowsToPredict(encoded.x, encoded.y)
 
 
 def _table_to_predict(path: Path, schema: TableSchema) -> tuple[NDArray[np.float32], Labels | None]:
@@ -102,6 +100,10 @@ def _table_to_predict(path: Path, schema: TableSchema) -> tuple[NDArray[np.float
 
 def _expect_table(path: Path) -> None:
     _expect(path, "table", kind_of(path) in TABLES, ".csv, .tsv, .txt, .xlsx, .parquet or a folder of texts")
+
+
+def _expect_images(path: Path) -> None:
+    _expect(path, "images", path.is_dir() or not path.exists(), "a folder with a folder for each class")
 
 
 def _expect(path: Path, kind: str, fits: bool, allowed: str) -> None:

@@ -45,6 +45,19 @@ class Rows:
         return len(self.names) or max(2, int(self.y.max()) + 1)
 
 
+@dataclass(frozen=True, eq=False)
+class RowsToPredict:
+    """`x` (n, ...) float32; `y` (n,) targets as in training, None unless each row has one.
+
+    `names`: the file of each row, where each is a file; `remarks`: what was left out.
+    """
+
+    x: NDArray[np.float32]
+    y: Labels | None
+    names: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+
+
 def bare_rows(
     label: str,
     x: NDArray[np.float32],

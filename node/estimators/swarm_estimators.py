@@ -54,7 +54,6 @@ from node.init.task_file import plain
 from node.jobs.column_survey import ColumnFacts, OwnColumn, Word
 from node.options import FIRST_WAIT, NodeOptions
 from node.predict.model import SavedModel, answer, calibration, in_own_units
-from node.predict.rows import GivenRows
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import ClassTarget, NumberTarget, TableSchema, Target
 from node.task.sections import Task
@@ -305,7 +304,7 @@ class _SwarmEstimator(BaseEstimator):
             target = schema.target
             classes = len(target.values) if isinstance(target, ClassTarget) else None
             saved = SavedModel(self.model_, self.task_, classes, schema.shape, {})
-            return saved, answer(saved, GivenRows(torch.from_numpy(x), None))
+            return saved, answer(saved, torch.from_numpy(x))
 
     def __sklearn_tags__(self) -> Tags:
         """Says what X may hold."""

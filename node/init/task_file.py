@@ -294,9 +294,6 @@ def data_lines(found: Look, *first: str) -> Iterator[str]:
     if person is not None:
         yield "# The column that says whose a row is, at every peer. It stays there, and is not learned from:"
         yield f"person = {toml(person.name)}    {MARK}"
-    if found.encoder_at is not None:
-        yield "# Where this member has the sentence encoder; each has the same one, anywhere:"
-        yield f"encoder = {toml(found.encoder_at)}"
     yield ""
     yield "# What a row is, and how it becomes numbers, alike at every peer (docs/data.md). A file that does"
     yield "# not fit is refused; other columns than these are ignored."

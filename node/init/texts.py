@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from node.data.text.sentences import USUAL, find_encoder, is_installed
+from node.data.text.sentences import USUAL, encoder_place, find_encoder, is_installed
 from node.system.errors import shown
 from node.task.data_schema import HASHED, TableSchema, TextColumn
-from node.task.sections import PACKAGE
 
 AUTO, LEFT_OUT = "auto", "leave-out"
 _WIDTH, _WIDTH_WITH_NOISE = 1024, 256
@@ -46,9 +45,7 @@ def chosen_texts(asked: str, private: bool) -> Texts | None:
     found = find_encoder(None if asked == AUTO else asked)
     if asked in (AUTO, USUAL):
         return Texts(found.digest, found.width, most_others=others)
-    return Texts(
-        found.digest, found.width, asked if asked.startswith(PACKAGE) else str(found.folder.absolute())
-    )
+    return Texts(found.digest, found.width, encoder_place(asked))
 
 
 def text_note(schema: TableSchema, private: bool) -> str:

@@ -125,7 +125,9 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
 
 
 def _task(proposal: Proposal) -> Task:
-    return read_task(tomllib.loads(task_text(proposal)))
+    """Returns the proposed task, with the place of this member's encoder, which the file does not tell."""
+    task = read_task(tomllib.loads(task_text(proposal)))
+    return replace(task, data=replace(task.data, encoder=proposal.data.encoder_at))
 
 
 def _with_loss(proposal: Proposal, loss: ChosenLoss | None) -> Proposal:
@@ -165,9 +167,12 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int, warnings: It
     if isinstance(proposal.training, SharedTraining):
         budget += f", if {proposal.training.honest} or more of a peer's others are honest"
     loud = privacy is not None and privacy.loud
-    following = f"next: python -m node.check {options.out} --data {options.data}"
+    own = f"{options.out} --data {options.data}"
+    if proposal.data.encoder_at is not None:
+        own += f" --encoder {proposal.data.encoder_at}"
+    following = f"next: python -m node.check {own}"
     if proposal.is_to_be_agreed:
-        agree = f"python -m node.agree {options.out} --data {options.data}"
+        agree = f"python -m node.agree {own}"
         following = f"next, everybody: {agree} --peers HOST:PORT,..."
     size = f"one curve a column, at most {model.size} values" if model.follows else f"{model.size} parameters"
     size = "boosted trees" if model.cls == TREES else size

@@ -50,6 +50,7 @@ def check_later(options: InviteOptions) -> None:
     """Raises ConfigError for options that say what a swarm which learns already has."""
     given = {"--data": options.data, "--me": options.me, "--relay": options.relays, "--out": options.out}
     given |= {"--cells": options.cells, "--blank-person": options.blank_person}
+    given |= {"--encoder": options.encoder}
     for name in [name for name, value in given.items() if value]:
         raise ConfigError(f"{name} is refused: the swarm in {one_line(str(options.task))} has that already")
 
@@ -97,5 +98,6 @@ class InviteOptions:
     )
     cells: str | None = option("how your own file is written, as for a node", metavar="KEY=VALUE[,...]")
     blank_person: str | None = option("as for a node", choices=BLANK_PERSON)
+    encoder: str | None = option("as for a node", metavar="WHERE")
     yes: bool = switch("answer each question by yes. Default: ask at the terminal")
     debug: bool = switch(DEBUG)

@@ -30,6 +30,7 @@ class JoinOptions:
     )
     cells: str | None = option("how your own file is written, as for a node", metavar="KEY=VALUE[,...]")
     blank_person: str | None = option("as for a node", choices=BLANK_PERSON)
+    encoder: str | None = option("as for a node", metavar="WHERE")
     show_task: bool = switch("print the whole task before the question. Default: no")
     allow_code: bool = switch(
         "run code of this machine that the inviter's task names by import path. Default: refuse such a task"

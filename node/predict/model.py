@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from node.data.dataset import target_words
-from node.predict.rows import GivenRows
 from node.system.errors import ConfigError, shown
 from node.task.data_schema import NumberTarget
 from node.task.import_path import told
 from node.task.load import read_kept_task
 from node.task.sections import Task
+from node.training.at_once import parts
 from node.training.build import make
 from node.training.figures.calibration import Calibration, calibration_of
 from node.training.figures.metrics import (
@@ -32,7 +32,7 @@ from node.training.figures.metrics import (
 from node.training.initial_weights import load_weights
 from node.training.losses import answers, check_counts, make_loss
 from node.training.model_file import read_about
-from node.training.parameter_scope import plain_tensors
+from node.training.parameter_scope import digest_of, plain_tensors
 from node.training.trainer import Evaluation, evaluated
 
 MODEL = "model.safetensors"
@@ -51,14 +51,21 @@ class SavedModel:
     about: Mapping[str, Any]
 
 
-def open_model(path: Path) -> SavedModel:
-    """Opens the model in `path`, a file or a run's folder; raises ConfigError.
-
-    It imports the class that the file names, as for a task file.
-    """
+def model_file(path: Path) -> Path:
+    """Returns the model file in `path`, a file or a run's folder; raises ConfigError."""
     file = path / MODEL if path.is_dir() else path
     if file.is_dir():
         raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
+    return file
+
+
+def open_model(path: Path, weights: Path | None = None) -> SavedModel:
+    """Opens the model in `path`, a file or a run's folder; raises ConfigError.
+
+    It imports the class that the file names, as for a task file. `weights`: the file of initial weights, for
+    a model whose file leaves out what these have.
+    """
+    file = model_file(path)
     about = read_about(file)
     task, classes, row = read_kept_task(about["task"]), about.get("classes"), about.get("row")
     is_count = classes is None or (type(classes) is int and 2 <= classes <= _MOST_CLASSES)  # None: numbers
@@ -67,9 +74,17 @@ def open_model(path: Path) -> SavedModel:
             f"--model {shown(str(file))} does not say what its rows and classes are; take the file as a node "
             "wrote it"
         )
-    model = make(task.model, task.task.seed)
+    given = None if weights is None else str(weights)
+    model = make(replace(task.model, weights=given), task.task.seed)
     missing = plain_tensors(model).keys() - set(load_weights(model, file, "--model"))
-    if missing:
+    left_out = about.get("left_out")
+    if missing and left_out is not None and left_out != digest_of(model, missing):
+        raise ConfigError(
+            f"--model {shown(str(file))} leaves out what was not trained, such as "
+            f"{shown(sorted(missing)[0])}, and {task.model.cls} makes other numbers here; give the "
+            "folder or package that it reads as it was, and what the task had as model.weights with --weights"
+        )
+    if missing and left_out is None:
         raise ConfigError(
             f"--model {shown(str(file))} lacks {shown(sorted(missing)[0])}, which {task.model.cls} has; the "
             "class is another one than it was"
@@ -81,17 +96,17 @@ def _is_shape(value: object) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(size) is int and size > 0 for size in value)
 
 
-def answer(saved: SavedModel, rows: GivenRows) -> torch.Tensor:
-    """Returns the outputs for rows (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1).
+def answer(saved: SavedModel, x: torch.Tensor) -> torch.Tensor:
+    """Returns the outputs for rows x (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1).
 
     Raises ConfigError for outputs that fit neither classes nor numbers; see docs/models.md.
     """
     try:
         with torch.inference_mode():
-            outputs = torch.cat([saved.model(batch) for batch in rows.x.split(_AT_ONCE)])
+            outputs = torch.cat([saved.model(batch) for batch in parts(x, _AT_ONCE)])
     except Exception as error:  # a user's model may raise anything
         raise ConfigError(f"model {saved.task.model.cls} does not take these rows: {told(error)}") from error
-    count, shape, classes = len(rows.x), tuple(outputs.shape), saved.classes
+    count, shape, classes = len(x), tuple(outputs.shape), saved.classes
     single = shape in {(count,), (count, 1)}
     named = classes is not None and len(shape) == 2 and shape[0] == count and shape[1] >= classes
     if not (named or (single and classes in {None, 2})):

@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from node.data.files.npz import array_names, finite, read_arrays
 from node.data.files.numeric_tables import read_table
+from node.data.rows import RowsToPredict
 from node.system.errors import ConfigError, shown
 from node.task.sections import Task
 
 _WITHOUT_TARGETS = "x"
-Found = tuple[NDArray[np.float32], NDArray[np.int64] | NDArray[np.float32] | None]
 
 
-@dataclass(frozen=True)
-class GivenRows:
-    """`x` (n, ...) float32; `y` (n,) int64 labels or float32 numbers, None if the file has no targets."""
-
-    x: torch.Tensor
-    y: torch.Tensor | None
-
-
-def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> GivenRows:
+def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> RowsToPredict:
     """Reads the rows in `path` as the task reads its data; raises ConfigError unless they have shape `row`.
 
     If the file lacks the target's column, or array, the rows have no targets.
     """
-    x, y = _read(path, task, classes, row)
-    if x.shape[1:] != row:
+    found = _read(path, task, classes, row)
+    if found.x.shape[1:] != row:
         raise ConfigError(
-            f"data file {shown(str(path))} has rows of shape {x.shape[1:]}; allowed: {row}, as the model was "
-            "trained on"
+            f"data file {shown(str(path))} has rows of shape {found.x.shape[1:]}; allowed: {row}, as the "
+            "model was trained on"
         )
-    return GivenRows(torch.from_numpy(x), None if y is None else torch.from_numpy(y))
+    return found
 
 
-def _read(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> Found:
+def _read(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> RowsToPredict:
     schema = task.data.own_schema
     if schema is not None:
         from node.data.reading import read_rows_to_predict  # noqa: PLC0415 - pyarrow and Pillow: only here
 
         return read_rows_to_predict(path, schema)
     x, numbers = _npz(path, task) if path.suffix.lower() == ".npz" else _columns(path, task, row)
-    return x, None if numbers is None else _targets(path, numbers, classes)
+    return RowsToPredict(x, None if numbers is None else _targets(path, numbers, classes))
 
 
 Read = tuple[NDArray[np.float32], NDArray | None]

@@ -43,6 +43,8 @@ _HEAD = """\
 class Own:
     """What this node alone decides. `data`: its rows; the next two: as typed for its own file, or empty.
 
+    `encoder`: where it has the sentence encoder; empty: at the usual place.
+
     `removed`: keys, in hex, with which its owner no longer learns.
     """
 
@@ -50,6 +52,7 @@ class Own:
     cells: Annotated[str, Text(4096)] = ""
     blank_person: Annotated[str, Text(40)] = ""
     removed: Annotated[tuple[Annotated[str, Text(64)], ...], Most(MAX_MEMBERS)] = ()
+    encoder: Annotated[str, Text(4096)] = ""
 
     @property
     def arguments(self) -> list[str]:
@@ -60,6 +63,7 @@ class Own:
             self.data,
             *cells,
             *(["--blank-person", self.blank_person] if self.blank_person else []),
+            *(["--encoder", self.encoder] if self.encoder else []),
         ]
 
 
@@ -174,6 +178,7 @@ def swarm_text(swarm: Swarm) -> str:
         lines += [f"licence = {toml(relay.licence.hex())}"]
     lines += ["", "[own]", f"data = {toml(own.data)}", f"cells = {toml(own.cells)}"]
     lines += [f"blank_person = {toml(own.blank_person)}", f"removed = {toml(list(own.removed))}"]
+    lines += [f"encoder = {toml(own.encoder)}"] if own.encoder else []
     return "\n".join(lines) + "\n"
 
 

@@ -18,6 +18,8 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
+from node.training.at_once import parts
+
 _ESTIMATED_ROWS = 16_384  # at most; more rows make no visible difference
 _AT_ONCE = 1024
 
@@ -98,4 +100,4 @@ def _batches(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
     if len(rows) > _ESTIMATED_ROWS:
         places = torch.arange(_ESTIMATED_ROWS, device=rows.device) * len(rows) // _ESTIMATED_ROWS
         rows = rows[places]
-    return torch.tensor_split(rows, -(-len(rows) // _AT_ONCE))
+    return parts(rows, _AT_ONCE)

@@ -27,6 +27,7 @@ from node.system.clock import CLOCK, Clock
 from node.system.errors import UserError, reason
 from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
+from node.training.at_once import parts
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
 from node.training.figures.class_figures import ClassFigures, class_figures, no_class_figures
@@ -40,14 +41,20 @@ from node.training.gradient_steps import MakeSteps, steps_by
 from node.training.local_tensors import Array, LocalTensors, whole_model
 from node.training.losses import Loss, answers, check_counts, check_loss, make_loss, uniform_loss
 from node.training.optimizers import Stepping, check_optimizer, make_optimizer
-from node.training.parameter_scope import choose_trained, digest_of, fixed_parameters, matching
+from node.training.parameter_scope import (
+    choose_trained,
+    digest_of,
+    fixed_parameters,
+    left_out_of_files,
+    matching,
+)
 from node.training.proximal import Held, ProximalTerm
 from node.training.schedules import make_schedule
 
 Vector = NDArray[np.float32]
 Shapes = list[tuple[str, tuple[int, ...]]]
 
-_EVALUATED_ROWS = 4096  # per batch, to bound memory
+_EVALUATED_ROWS = 4096
 
 
 class Interrupted(Exception):
@@ -233,6 +240,7 @@ class Trainer:
         self._model, self._dataset = moved(model, dataset, device)
         self._norms = BatchNorms(model)
         self._local = LocalTensors(model, local, self._norms)
+        self._left_out = left_out_of_files(model)
         self._section = section
         self._clock = clock
         self._seed = seed if isinstance(seed, tuple) else (seed,)
@@ -343,7 +351,7 @@ class Trainer:
         return self._answers(vector, 1)
 
     def _answers(self, vector: Vector, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns answers and targets, computed in batches of `rows`."""
+        """Returns answers and targets, computed for at most `rows` rows at once."""
         with self._busy, self._within_memory():
             self._load_features()
             self._put(vector)
@@ -376,12 +384,26 @@ class Trainer:
         return ""
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
-        """Returns all tensors of the model with `vector` (d,), by name; the shared ones are views of it."""
+        """Returns the tensors to write for `vector` (d,), by name; the shared ones are views of it.
+
+        These are all of the model's, but for large ones that are not trained (`left_out_of_files`).
+        """
         with self._busy:
             self._load_features()
             self._put(vector)
             named = shapes(self._model, self._section.parameters)
-            return whole_model(self._model, split_vector(self._parameters(vector), named))
+            return whole_model(self._model, split_vector(self._parameters(vector), named), self._left_out)
+
+    @property
+    def fixed_bytes(self) -> int:
+        """How large the parameters are that are not trained."""
+        fixed = (value for value in self._model.parameters() if not value.requires_grad)
+        return sum(value.numel() * value.element_size() for value in fixed)
+
+    @property
+    def left_out(self) -> str | None:
+        """The digest of the tensors that `tensors` leaves out; None if it has all."""
+        return digest_of(self._model, self._left_out) if self._left_out else None
 
     @property
     def device(self) -> str:
@@ -467,12 +489,12 @@ class Trainer:
         return total / max(1, seen), True
 
     def _outputs(self, x: torch.Tensor, rows: int = _EVALUATED_ROWS) -> torch.Tensor:
-        """Returns the model's outputs for x (n, ...), computed in batches of `rows`."""
+        """Returns the model's outputs for x (n, ...), computed for at most `rows` of them at once."""
         self._model.eval()
         with torch.inference_mode():
             if not len(x):
                 return torch.as_tensor(self._model(self._dataset.train_x[:1])[:0])
-            return torch.cat([self._model(batch) for batch in x.split(rows)])
+            return torch.cat([self._model(batch) for batch in parts(x, rows)])
 
 
 def make_trainer(

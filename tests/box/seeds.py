@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -269,6 +269,17 @@ def run_seed(seed: int, folder: Path, kind: type[Goes] = Run) -> Box:
         return box
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def find(rule: str, folder: Path, seeds: Iterable[int], kind: type[Goes] = Run) -> None:
+    """Runs seeds until one breaks the rule, "" for any. Raises AssertionError if none of them does."""
+    for seed in seeds:
+        try:
+            run_seed(seed, folder / str(seed), kind)
+        except AssertionError as found:
+            if rule in str(found):
+                return
+    raise AssertionError("no seed finds it")
 
 
 def _descriptors() -> int:

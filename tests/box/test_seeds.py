@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,7 @@ from node.storage.database import Database
 from node.storage.state import State
 from protocol.actions import Spend
 from protocol.wire.messages import Announce
-from tests.box.seeds import run_seed
+from tests.box.seeds import find, run_seed
 
 SEEDS = 15
 """The next ones run without pytest, in less time: see .ci/run."""
@@ -130,19 +128,8 @@ def same_vector_again(monkeypatch) -> None:
 def test_a_planted_fault_is_found(plant: Callable[..., None], rule: str, monkeypatch, memory) -> None:
     plant(monkeypatch)
     try:
-        _must_find(rule, memory)
+        find(rule, memory, range(MOST_SEEDS))
     finally:
         with warnings.catch_warnings():  # what the fault has left open is its own
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
-
-
-def _must_find(rule: str, memory: Path) -> None:
-    """Runs seeds until one breaks the rule; an empty `rule` stands for any."""
-    for seed in count():
-        assert seed < MOST_SEEDS, "no seed finds it"
-        try:
-            run_seed(seed, memory / str(seed))
-        except AssertionError as found:
-            if rule in str(found):
-                return

@@ -10,11 +10,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tests.strange_tls import strange_server, trusting_client
+
+if TYPE_CHECKING:
+    import pytest
 
 PORT = 3128
 _END = b"\r\n\r\n"
@@ -30,6 +34,8 @@ class Manners:
     """Whether it ends TLS with a certificate of its own, and opens its own to the far end."""
     websockets: bool = True
     """Whether it lets websockets through. Only one that intercepts can tell."""
+    refuses: bool = False
+    """Whether it opens no connection at all."""
 
 
 class Proxy:
@@ -37,6 +43,8 @@ class Proxy:
 
     def __init__(self, manners: Manners) -> None:
         self._manners = manners
+        self.asked: list[str] = []
+        """The far ends that it was asked for."""
         self._mine = strange_server() if manners.intercepts else None
         self._theirs = trusting_client() if manners.intercepts else None
 
@@ -45,6 +53,7 @@ class Proxy:
         with suppress(OSError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(_END)).decode("latin-1")
             method, target, _ = head.split(" ", 2)
+            self.asked.append(target)
             status = self._status(method, head)
             print(status, target, flush=True)
             if status == "200 OK":
@@ -59,6 +68,8 @@ class Proxy:
             shown = base64.b64encode(self._manners.password.encode()).decode()
             if f"proxy-authorization: basic {shown}".lower() not in head.lower():
                 return '407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="site"'
+        if self._manners.refuses:
+            return "403 Forbidden"
         return "200 OK" if method == "CONNECT" else "405 Method Not Allowed"
 
     async def _carry(self, target: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,6 +103,39 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write(data)
         await writer.drain()
     writer.close()
+
+
+@asynccontextmanager
+async def proxied(
+    monkeypatch: pytest.MonkeyPatch, shows: str = "", **manners: Any
+) -> AsyncIterator[tuple[str, Proxy]]:
+    """Runs a proxy in this loop, which the environment names, with `shows` (NAME:PASSWORD@) before its host.
+
+    Yields its address and itself.
+    """
+    proxy = Proxy(Manners(**manners))
+    serving = set[asyncio.Task[Any]]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
+        try:
+            await proxy.serve(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{shows}{address}")
+    monkeypatch.setenv("NO_PROXY", "")
+    try:
+        yield address, proxy
+    finally:
+        server.close()
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 async def _serve_forever(host: str, port: int, manners: Manners) -> None:

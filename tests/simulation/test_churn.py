@@ -79,19 +79,14 @@ def test_a_swarm_that_starts_in_two_parts_is_one():
     assert len(network.digests()) == 1
 
 
-def test_a_side_that_forgot_the_other_makes_no_strong_base():
+LONG_CUTS = product((100.0, 200.0, 400.0), range(4))
+
+
+@pytest.mark.parametrize(
+    ("until_s", "seed"), [(200.0, 1), *(pytest.param(*each, marks=pytest.mark.soak) for each in LONG_CUTS)]
+)
+def test_a_side_that_forgot_the_other_makes_no_strong_base(until_s, seed):
     """The five end before the partition does; the three make only weak bases meanwhile."""
-    check_long_cut(200.0, 1)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("until_s", [100.0, 200.0, 400.0])
-def test_a_side_that_forgot_the_other_makes_no_strong_base_however_long(until_s, seed):
-    check_long_cut(until_s, seed)
-
-
-def check_long_cut(until_s: float, seed: int) -> None:
     network = checked(long_cut(until_s), seed)
     strong = {base: peer.index for peer in network.peers for base in [peer.base] if base.is_strong}
     assert set(strong.values()) <= {0, 1, 2, 3, 4}, f"seed {seed}"

@@ -7,8 +7,7 @@ import pytest
 
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.fixed_point import FixedPoint
-from protocol.vectors.pieces import PIECE_WORDS, Floats
-from protocol.wire import codec
+from protocol.vectors.pieces import Floats
 from protocol.wire.messages import BasePiece, Share, Sum
 from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.peer import SimulatedPeer
@@ -52,7 +51,7 @@ def test_late_partial_sum(kind, by_s):
         assert np.abs(held - means_of(network, peer)).max() < 1e-3
 
 
-@pytest.mark.parametrize("at_send", range(1, 40, 3))
+@pytest.mark.parametrize("at_send", range(1, 40, 9))
 def test_silent_peer(at_send):
     """A peer sends nothing while its links stay open: no peer ever returned."""
     conditions = Conditions(Links(notices_loss=False), hangs=(Hang(0, at_send, None),))
@@ -60,20 +59,6 @@ def test_silent_peer(at_send):
     others = network.peers[1:]
     assert all(peer.done for peer in others)
     assert len({peer.base.digest for peer in others}) == 1
-
-
-@pytest.mark.parametrize("words", [4096, PIECE_WORDS])
-@pytest.mark.parametrize("kind", ["seed", "ring", "float"])
-def test_equal_shape_tensors_get_independent_shares(kind, words):
-    """One 47-bit seed for every tensor: the difference of two tensors' shares was that of the weights."""
-    shares = ShareSettings(kind, 4.0, 100.0).for_group(3)
-    accumulator, _ = shares.encode(np.zeros(2 * words, dtype="<f4"), bytes(32))
-    zero = accumulator.copy()
-    shares.subtract(accumulator, b"\x07" * 32)
-    mask = (zero - accumulator).astype(np.float64)
-    one, other = mask[:words], mask[words:]
-    assert np.count_nonzero(one == other) < 8
-    assert abs(np.corrcoef(one, other)[0, 1]) < 0.1  # 6.4 standard deviations
 
 
 def raw_forms(network: Network, peer: SimulatedPeer) -> set[bytes]:
@@ -175,9 +160,3 @@ def test_whole_weights_are_never_shared_only_deltas_never_offered_before():
         decoded = FixedPoint(4.0, len(members)).decode_sum(total)
         deltas = np.sum([network.rules.offered(*network.rules.offers[sid, key]) for key in members], axis=0)
         assert np.abs(decoded - deltas).max() < 1e-5
-
-
-def test_every_message_of_a_run_survives_the_codec():
-    network = run(Plan(4, 2), seed=9)
-    for line in network.transcript:
-        assert codec.decode(codec.encode(line.message).join()) == line.message

@@ -3,10 +3,10 @@
 import pytest
 
 from protocol.actions import Reason
-from protocol.wire.messages import Group, Hello, Ready
+from protocol.wire.messages import Group, Hello
 from scenarios.simulator.network import Network, by_key
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Links, Offers, Plan, random_plan
+from scenarios.simulator.plans import Conditions, Crash, Links, Offers, Plan, random_plan
 from scenarios.simulator.rules import Violation
 from tests.simulation.runs import outcomes, reasons, run, sent
 
@@ -65,15 +65,6 @@ def test_three_of_seven_go_on_while_four_follow(tracker):
     went_on(run(plan, seed=4), followers)
 
 
-def test_a_follower_sends_no_ready():
-    network = run(Plan(5, 5, offers=Offers(follows=((0, 2), (1, 1))), tracker=True), seed=6)
-    readys = sent(network, lambda line: isinstance(line.message, Ready))
-
-    assert network.rules.followers == {0, 1}
-    assert {line.sender for line in readys} == {0, 2, 3, 4}
-    assert {line.message.announce.round for line in readys if line.sender == 0} == {0}
-
-
 @pytest.mark.parametrize("tracker", [False, True])
 def test_when_all_follow_nobody_waits_and_all_end_alike(tracker):
     follows = tuple((peer, 3) for peer in range(4))
@@ -104,17 +95,6 @@ def test_a_follower_that_restarts_still_follows_and_ends_alike(later, monkeypatc
     assert network.peers[4].disk.state.following
     assert set(reasons(network, 4)) == {SPENT}
     assert all(set(reasons(network, peer)) == {None} for peer in range(4))
-    assert len(network.digests()) == 1
-
-
-def test_who_falls_back_is_healed_though_a_follower_is_asked_first():
-    """One sum is late: its receivers fall back, and get the certificate from one that offers."""
-    order = by_key(5, seed=3)
-    late = Conditions(lates=(Late(order[4], SUMS, 17.0, 2.0),))
-    network = run(Plan(5, 4, late, offers=Offers(follows=((order[0], 1),))), seed=3)
-
-    assert reasons(network, order[4])[0] is None
-    assert "sums-timeout" in reasons(network, order[1])
     assert len(network.digests()) == 1
 
 

@@ -4,20 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from protocol.wire.messages import BasePiece, Certificate
+from protocol.wire.messages import Certificate
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import (
-    SEEDS,
-    SUMS,
-    Conditions,
-    Crash,
-    Late,
-    Links,
-    Offers,
-    Plan,
-    Summation,
-    split,
-)
+from scenarios.simulator.plans import SEEDS, SUMS, Conditions, Crash, Late, Links, Plan, Summation
 from tests.simulation.runs import end_of_sums, outcomes, reasons, run, sent
 
 
@@ -37,19 +26,6 @@ def test_who_fell_back_fetches_the_certificate_and_holds_the_same_bits(kind):
     assert len(network.digests()) == 1
     held = {peer.disk.bases[peer.base.digest].tobytes() for peer in network.peers}
     assert len(held) == 1
-
-
-def test_a_late_joiner_adopts_what_the_majority_shows_and_keeps_its_fresh_offer():
-    """Peer 4 is cut off until three rounds are over; its first group gets what it learned alone."""
-    late = Conditions(partitions=(split([4], [0, 1, 2, 3], 0.0, 12.0),))
-    network = run(Plan(5, 8, late, offers=Offers((2.0, 3.0))), seed=3)
-    joiner = network.peers[4]
-    adopted = sent(network, lambda line: isinstance(line.message, BasePiece) and line.to == joiner.endpoint)
-    assert adopted
-    assert None in reasons(network, 4)
-    first = next(o.sid for o in outcomes(network, 4) if o.reason is None)
-    assert 0 in network.rules.offers[first, joiner.key.public][1]
-    assert len(network.digests()) == 1
 
 
 def test_a_certificate_is_served_after_its_holders_restart():

@@ -3,16 +3,7 @@
 import pytest
 
 from scenarios.simulator.network import START_S, Network
-from scenarios.simulator.plans import (
-    Conditions,
-    Deadlines,
-    Links,
-    Offers,
-    Plan,
-    Quorum,
-    Summation,
-    split,
-)
+from scenarios.simulator.plans import Conditions, Deadlines, Links, Offers, Plan, Quorum, Summation, split
 from tests.simulation.runs import FOREVER_S, reasons, run
 
 
@@ -60,16 +51,6 @@ def test_two_sides_that_forgot_each_other_meet_again_though_nobody_noticed_the_c
         until_s + 25.0
     )
     assert set(range(5)) in groups_during(network, until_s, until_s + 25.0)
-
-
-def test_of_two_sides_that_are_both_large_enough_one_goes_on():
-    """Seven, cut three to four: each side alone is large enough for min_participants."""
-    conditions = Conditions(partitions=(split([0, 1, 2], [3, 4, 5, 6], 3.0, 60.0),))
-    network = run(Plan(7, 5, conditions, quorum=Quorum(liars=0), offers=Offers((1.0, 1.5))), seed=8)
-    lone = [members for members in groups_during(network, 7.0, 60.0) if members <= {0, 1, 2}]
-    living = [members for members in groups_during(network, 7.0, 60.0) if members <= {3, 4, 5, 6}]
-    assert not lone
-    assert living
 
 
 def test_where_one_may_lie_four_of_seven_wait_for_a_fifth():

@@ -8,17 +8,7 @@ from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.wire.masked_messages import Masked, ResultCertificate
 from protocol.wire.messages import Certificate
-from scenarios.simulator.plans import (
-    SEEDS,
-    SUMS,
-    Conditions,
-    Deadlines,
-    Late,
-    Offers,
-    Plan,
-    Summation,
-    split,
-)
+from scenarios.simulator.plans import SEEDS, SUMS, Conditions, Deadlines, Late, Offers, Plan, Summation, split
 from tests.simulation.runs import outcomes, reasons, run, sent
 
 ROUNDS, SLOTS = 2, 2

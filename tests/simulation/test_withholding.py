@@ -46,8 +46,9 @@ def made(network: Network) -> int:
     return max(peer.base.generation for peer in network.peers)
 
 
-@pytest.mark.parametrize(("layout", "tracker"), [(0, False), (0, True), (ALL_TO_ALL_BYTES, False)])
-@pytest.mark.parametrize("silent", [0, 2, 4])
+@pytest.mark.parametrize(
+    ("silent", "layout", "tracker"), [(0, 0, False), (2, 0, True), (4, ALL_TO_ALL_BYTES, False)]
+)
 def test_it_spoils_few_sums_and_the_others_go_on(silent, layout, tracker):
     network = run(plan_of(silent, layout, tracker=tracker), 40 + silent)
     honest = [peer for peer in range(PEERS) if peer != silent]
@@ -55,12 +56,6 @@ def test_it_spoils_few_sums_and_the_others_go_on(silent, layout, tracker):
     assert max(spoiled(network, peer) for peer in honest) <= BOUND
     assert min(spoiled(network, peer) for peer in honest) >= LEFT_OUT_FROM
     assert made(network) >= ROUNDS - BOUND - 1
-
-
-def test_planted_fault_without_leaving_out_it_spoils_every_sum():
-    network = run(plan_of(2, leave_out=0), 42)
-    assert made(network) == 0
-    assert spoiled(network, 0) == ROUNDS
 
 
 @pytest.mark.parametrize("seed", range(5))

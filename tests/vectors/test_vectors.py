@@ -10,7 +10,6 @@ import pytest
 
 from protocol.aggregation.additive.machine import Additive
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.additive.total import Total
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.participant import Participant, SessionTimeouts
 from protocol.crypto import prg
@@ -237,17 +236,6 @@ def test_shares_partial_sums_signatures_and_mean_of_a_group_are_the_known_ones(s
     for known in case["sums"]:
         shares.add(total, 0, binary(known["payload"]))
     assert total.tobytes().hex() == case["total"]
-
-
-@pytest.mark.parametrize("kind", ["seed", "float"])
-def test_the_mean_does_not_depend_on_the_order_in_which_sums_come(group, kind):
-    known = next(case for case in SUMS["kinds"] if case["kind"] == kind)
-    keys = tuple(ready.key for ready in group.readys)
-    settings = ShareSettings(kind, SUMS["clip"], SUMS["max_share_value"])
-    total = Total(settings.for_group(3), len(binary(known["total"])) // 4, keys)
-    for place in (2, 0, 1):
-        total.add(keys[place], 0, binary(known["sums"][place]["payload"]))
-    assert total.result().tobytes().hex() == known["mean"]
 
 
 def test_a_known_sum_signature_covers_nothing_else(session, group):

@@ -49,10 +49,22 @@ class Encoder:
     by_first: bool
     """Whether a text's vector is that of its first token, not the mean of all."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of its weights."""
+        return (self.folder / _WEIGHTS).stat().st_size
+
 
 def is_installed() -> bool:
     """Whether the usual encoder is installed, and what computes it."""
     return all(map(importlib.util.find_spec, (USUAL.removeprefix(PACKAGE), "transformers", "tokenizers")))
+
+
+def encoder_place(given: str | None) -> str:
+    """Returns an encoder's place as an owner gave it, a folder from the root on; "" for the usual place."""
+    if not given or given.startswith(PACKAGE):
+        return given or ""
+    return str(Path(given).expanduser().absolute())
 
 
 def find_encoder(place: str | None) -> Encoder:
@@ -93,7 +105,7 @@ def _of_package(where: str) -> Path:
     if found is None or not found.submodule_search_locations:
         raise ConfigError(
             f"the sentence encoder {shown(where)} is not installed; {_EXTRA}, or name its folder with "
-            "--set data.encoder=FOLDER"
+            "--encoder FOLDER"
         )
     root = Path(next(iter(found.submodule_search_locations)))
     return next((path.parent for path in (*root.glob(_WEIGHTS), *root.glob(f"*/{_WEIGHTS}"))), root)

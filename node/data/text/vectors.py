@@ -55,8 +55,8 @@ def text_vectors(column: TextColumn, words: Words, encoder_at: str | None) -> En
             raise ConfigError(
                 f"the text of column {shown(column.name)} is encoded by the sentence encoder "
                 f"{column.encoder[:16]}..., of {column.width} numbers; {shown(str(encoder.folder))} has "
-                f"{encoder.digest[:16]}..., of {encoder.width}; name the folder of the right one with --set "
-                "data.encoder=FOLDER"
+                f"{encoder.digest[:16]}..., of {encoder.width}; name the folder of the right one with "
+                "--encoder FOLDER"
             )
         vectors, cut = encoded(encoder, words.words)
     scaled = np.concatenate([_scaled(vectors), np.zeros((1, column.width), np.float32)])  # code -1: the last

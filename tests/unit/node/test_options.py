@@ -72,9 +72,9 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     options = told.partition("examples:")[0].split("\n  --")[1:]
     names = " ".join(entry.split()[0] for entry in options)
     assert names == (
-        "peers tracker listen allow names open relay tls task set data blank-person cells shard rounds wait "
-        "require-aggregation again yes out key spent-before seed alone json log log-level drain-timeout "
-        "linger report config debug"
+        "peers tracker listen allow names open relay tls task set data blank-person cells encoder shard "
+        "rounds wait require-aggregation again yes out key spent-before seed alone json log log-level "
+        "drain-timeout linger report config debug"
     )
     assert [entry for entry in options[2:] if "Default:" not in entry] == []
 

@@ -53,8 +53,10 @@ def test_help_of_what_a_command_offers_does_not_load_torch(tmp_path, module):
     assert loaded(code, ("torch", "sklearn", "dp_accounting", "pyarrow", *NETWORK[1:]), tmp_path) == []
 
 
-def test_the_list_of_commands_and_their_completion_load_no_torch(tmp_path):
+def test_the_list_of_commands_their_completion_and_a_tracker_load_no_torch(tmp_path):
+    """A tracker is meant for the smallest machine there is, and torch takes 180 MB."""
     code = """
+        import node.tracker.serve
         from node.cli.murmuration import main
         for argv in ([], ["--help"], ["--version"], ["completion", "bash"]):
             main(argv)

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from mechanisms.gradients.objective import Objective
-from node.models import with_adapters
+from node.models import attention_mask, with_adapters
 
 CLASSES = 3
 
@@ -55,12 +55,24 @@ def made_of(*layers: nn.Module) -> Callable[[], nn.Module]:
     return fresh
 
 
-def adapted() -> nn.Module:
-    """Low-rank adapters of both linear layers, which add something."""
-    model = with_adapters(Text(), rank=2)
-    for layer in (model.query, model.out):
-        nn.init.normal_(layer.lora_B.weight)
-    return model
+class Adapted(nn.Module):
+    """A transformer over words, of which 0 fills up a row: tied weights, dropout, and low-rank adapters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.back = nn.Embedding(20, 8), nn.Linear(8, 20, bias=False)
+        self.back.weight = self.words.weight
+        layer = nn.TransformerEncoderLayer(8, 2, 8, dropout=0.5, batch_first=True)
+        self.body = nn.TransformerEncoder(layer, 1)
+        with_adapters(self, "*[!k]", rank=2)
+        for layer in self.modules():
+            if hasattr(layer, "lora_B"):
+                nn.init.normal_(layer.lora_B.weight)  # so that they add something
+        self.out = nn.Linear(20, CLASSES)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        mask = attention_mask(words != 0)[:, 0, 0]
+        return self.out(self.back(self.body(self.words(words), src_key_padding_mask=mask)).mean(1))
 
 
 IN_PLACE = (nn.Linear(5, 7), nn.ReLU(inplace=True), nn.Linear(7, CLASSES, bias=False))
@@ -83,7 +95,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...] | None]] = {
     "layer norm": (made_of(*LAYER_NORM), (5,)),
     "text": (Text, None),
     "words": (Words, None),
-    "adapters": (adapted, None),
+    "adapters": (Adapted, None),
 }
 
 

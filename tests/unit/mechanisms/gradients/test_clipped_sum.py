@@ -375,16 +375,23 @@ def test_blocks_hold_each_row_once_and_zeros_elsewhere(lanes):
     assert list(way.blocks(x[:0], torch.arange(0))) == []
 
 
-@pytest.mark.parametrize("factor", [1, 100])
-def test_stand_ins_fit_models_that_look_numbers_up(factor):
-    """Word numbers as floats, some of which are refused: stand-ins are drawn until the model takes them."""
+@pytest.mark.parametrize(
+    ("of_words", "way"),
+    [
+        (lambda _: 1, "book-keeping"),
+        (lambda words: 1 + words.max(), "disagrees"),
+        (lambda words: 2 if (words == 0).any() else 1, "a mask of it is full"),
+    ],
+)
+def test_stand_ins_are_numbers_of_words_for_models_that_look_them_up(of_words, way):
+    """Zeros alone would not show that a row's outputs depend on the other rows' words."""
 
     class Looked(Text):
         def forward(self, x):
-            return super().forward((x * factor).long())
+            return super().forward(x.long()) * of_words(x.long())
 
     x, y = torch.full((4, 6), 0.01), torch.arange(4) % 3
-    assert summed(Looked(), x, y).method == "book-keeping"
+    assert way in summed(Looked(), x, y).method
     with pytest.raises((IndexError, RuntimeError)):
         summed(nn.Sequential(nn.Flatten(), nn.Linear(7, 3)), x, y)
 

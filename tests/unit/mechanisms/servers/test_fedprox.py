@@ -1,7 +1,6 @@
 """FedProx: plain averaging whose clients have a proximal term."""
 
 import numpy as np
-import pytest
 
 from mechanisms.servers.fedprox import FedProx
 from mechanisms.servers.server import FedAvg, Federation
@@ -19,15 +18,3 @@ def test_the_server_is_that_of_federated_averaging_and_mu_is_what_clients_add_to
     assert (server.proximal, server.grad_clip, server.guarantee) == (0.5, None, None)
     assert server.figures == {"proximal mu": 0.5}
     assert "without noise" in server.protects
-
-
-@pytest.mark.parametrize(
-    ("clients", "proximal", "said"),
-    [
-        (3, 0.1, "clients_per_round = 3 is not allowed: at most 2"),
-        (2, -0.1, r"proximal = -0\.1 is not allowed: a"),
-    ],
-)
-def test_what_can_not_be(clients: int, proximal: float, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        FedProx(FEDERATION, clients, proximal)

@@ -1,7 +1,6 @@
 """A server whose clients noise their labels once: their training data, its guarantee, and what it refuses."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -74,16 +73,7 @@ def test_a_label_that_is_no_class_is_refused(label: int) -> None:
         made(classes=3).examples(x, y, 0, words())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "said"),
-    [
-        ({"classes": 1}, ValueError, "classes = 1 is not allowed: at least 2"),
-        ({"classes": 2.5}, TypeError, "classes"),
-        ({"epsilon": -1.0}, ValueError, "epsilon"),
-        ({"epsilon": "1"}, TypeError, "epsilon"),
-        ({"chosen": 7}, ValueError, "clients_per_round = 7 is not allowed: at most 6"),
-    ],
-)
-def test_what_can_not_be_is_refused(arguments: dict[str, Any], error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
-        made(**arguments)
+@pytest.mark.parametrize(("name", "value"), [("classes", 2.5), ("epsilon", "1")])
+def test_what_is_no_number_is_refused(name: str, value: object) -> None:
+    with pytest.raises(TypeError, match=name):
+        made(**{name: value})

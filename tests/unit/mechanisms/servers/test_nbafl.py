@@ -10,8 +10,6 @@ from scipy.stats import norm
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, Relation, privacy_spent
 from mechanisms.servers.nbafl import (
-    TABLE_CONSTANTS,
-    TABLE_EPSILONS,
     FederatedScopeNbAFL,
     PaperNbAFL,
     constant_of,
@@ -45,35 +43,24 @@ def test_the_table_s_constants_stand_for_these_deltas(constant, delta):
     assert constant_of(0.01) == pytest.approx(3.107511, rel=1e-6), "sqrt(2 ln 125), ln 125 = 4.828314"
 
 
-def test_nine_cells_lie_on_one_curve():
-    """The FederatedScope arm's noise depends on c / epsilon alone: two pairs of cells are the same."""
-    ratios = {(e, c): c / e for e in TABLE_EPSILONS for c in TABLE_CONSTANTS}
-    for (epsilon, constant), ratio in ratios.items():
-        arm = scope(epsilon=epsilon, constant=constant)
-        assert arm.upload_noise_std(30) == pytest.approx(0.1 * 20 * ratio / 30)
-    assert sorted(round(r, 3) for r in ratios.values()) == [0.01, 0.02, 0.02, 0.03, 0.04, 0.06, 0.1, 0.2, 0.3]
-    assert ratios[50, 1] == ratios[100, 2]
-
-
 def test_scope_upload_noise_by_hand():
     """w_clip T c / (m_i epsilon) = 0.1 * 20 * 2 / (40 * 50) = 0.002: no factor 2, the client's own rows."""
     assert scope().upload_noise_std(40) == pytest.approx(0.002, rel=1e-12)
-    assert scope().upload_noise_std(10) == pytest.approx(0.008, rel=1e-12)
+    assert scope(epsilon=100.0, constant=1.0).upload_noise_std(10) == pytest.approx(0.002, rel=1e-12)
     sent = scope().upload(np.full(D, 5.0, np.float32), np.zeros(D, np.float32), 40, words())
     assert sent.mean() == pytest.approx(5.0, abs=1e-4), "uploads are not clipped"
     assert sent.std() == pytest.approx(0.002, rel=0.02)
 
 
-def test_scope_download_noise_fires_in_its_own_test():
-    """T = 20 > sqrt(10) * 5 = 15.8: 2 * .1 * 2 * sqrt(400 - 25 * 10) / (30 * 10 * 50) = 3.26599e-4."""
+def test_scope_download_noise_fires_above_a_number_of_rounds_and_never_in_the_table():
+    """T = 20 > sqrt(10) * 5 = 15.8: 2 * .1 * 2 * sqrt(400 - 25 * 10) / (30 * 10 * 50) = 3.26599e-4.
+
+    The table: 300 rounds, 40 of 200 clients, sqrt(200) * 40 = 566.
+    """
     assert scope().download_noise_std == pytest.approx(3.26599e-4, rel=1e-5)
     assert scope(rows=(30,) * 9 + (15,)).download_noise_std == pytest.approx(2 * 3.26599e-4, rel=1e-5), "min"
     sent = scope().broadcast(np.zeros(D, np.float32), words())
     assert sent.std() == pytest.approx(3.26599e-4, rel=0.02)
-
-
-def test_scope_download_noise_fires_above_a_number_of_rounds_and_never_in_the_table():
-    """sqrt(10) * 5 = 15.81. The table: 300 rounds, 40 of 200 clients, sqrt(200) * 40 = 566."""
     assert [scope(rounds=rounds).download_noise_std > 0 for rounds in (15, 16)] == [False, True]
     table = {"rows": (100,) * 200, "clients_per_round": 40}
     assert scope(**table, rounds=300).download_noise_std == 0
@@ -216,16 +203,14 @@ def test_paper_s_claim_needs_what_training_does_not_ensure():
 
 
 @pytest.mark.parametrize("make", [scope, paper])
-def test_what_can_not_be(make):
-    refused(make, epsilon=0.0, clip=-1.0, clients_per_round=11, proximal=-0.1, grad_clip=0.0)
-    refused(make, **{"constant": 0.0} if make is scope else {"delta": 1.0})
+def test_what_is_no_number_is_refused(make):
+    refused(make, epsilon=0.0)
     bad = vector(1.0, math.nan)
     with pytest.raises(ValueError, match="NaN or an infinity"):
         (make().broadcast(bad, words()) if make is scope else make().upload(bad, bad, 50, words()))
 
 
 def test_what_else_can_not_be():
-    refused(paper, exposures=0)
     refused(constant_of, delta=0.0)
     refused(scope().upload_noise_std, rows=0)
     refused(paper().events, rounds=0)

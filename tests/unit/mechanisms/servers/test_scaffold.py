@@ -96,15 +96,3 @@ def test_nobody_s_round_changes_nothing() -> None:
     assert after is state
     server.combine(model, state, [Upload(0, 5, vector(1, 1, 1, 1))], words())
     assert (model.tolist(), state.tolist()) == ([1, 2], [1, 1])
-
-
-@pytest.mark.parametrize(
-    ("clients", "rate", "said"),
-    [
-        (3, 1.0, "clients_per_round = 3 is not allowed: at most"),
-        (2, 0.0, "learning_rate = 0.0 is not allowed"),
-    ],
-)
-def test_what_can_not_be(clients: int, rate: float, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        Scaffold(SMALL.federation(), clients, rate)

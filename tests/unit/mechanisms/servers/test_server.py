@@ -1,5 +1,6 @@
 """The server's hooks: the plain ones, sampling, weighted means, and a round as an engine runs it."""
 
+import inspect
 import math
 
 import numpy as np
@@ -21,7 +22,7 @@ from mechanisms.servers.server import (
     poisson_sample,
     weighted_mean,
 )
-from tests.unit.mechanisms.settings import vector, words
+from tests.unit.mechanisms.settings import refused, vector, words
 
 STEP = Step(np.array([0, 2]), 0.1)
 RNG = np.random.default_rng(0)
@@ -114,6 +115,26 @@ def test_every_mechanism_has_its_name_and_goes_through_the_same_round(name, mech
     cost = privacy_spent(Ledger.of(mechanism.events(2)), 1e-5).epsilon
     assert np.isfinite(cost) == (mechanism.guarantee is not None)
     assert all(isinstance(value, float) for value in mechanism.figures.values())
+
+
+NOT_ALLOWED = {
+    "clients_per_round": 5, "learning_rate": 0.0, "momentum": 1.0, "beta1": -0.1, "beta2": 1.0, "tau": 0.0,
+    "proximal": -0.1, "grad_clip": 0.0, "sampling_probability": 1.5, "noise_multiplier": -1.0, "delta": 1.0,
+    "epsilon": -1.0, "constant": 0.0, "exposures": 0, "clip": -1.0, "estimator": "median", "weight_cap": 0.0,
+    "scale": 0.0, "clip_radius": 0.0, "noise_std": 0.0, "classes": 1, "row_norm": 0.0, "weight": -0.1,
+    "gamma": 1.0, "quantile": 1.0, "clip_learning_rate": 0.0, "start_clip": 0.0, "count_noise_std": -1.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLAIN_VALUES)
+def test_what_no_mechanism_takes_is_refused_by_its_name(name):
+    make = SERVER_MECHANISMS[name]
+    taken = NOT_ALLOWED.keys() & inspect.signature(make).parameters.keys()
+    assert taken
+    refused(
+        lambda **one: make(federation(), **{**PLAIN_VALUES[name], **one}),
+        **{key: NOT_ALLOWED[key] for key in taken},
+    )
 
 
 def test_plain_averaging_changes_and_promises_nothing():

@@ -1,7 +1,5 @@
-"""What a node sums over its rows: against plain loops; the effect of one row; what is refused."""
+"""What a node sums over its rows: by hand; the effect of one row; what is refused."""
 
-import csv
-import io
 import math
 from pathlib import Path
 
@@ -88,21 +86,6 @@ def test_the_norm_is_reached(tmp_path):
     one, two = (np.array(of(tmp_path, [far] * count)) for count in (2, 3))
     assert np.linalg.norm(two - one) == pytest.approx(norm(schema(TABLE)))
     assert norm(schema(TABLE)) == math.sqrt(1 + 3 + 1 + 1 + 3 + 1)
-
-
-def test_against_plain_loops(tmp_path):
-    rng = np.random.default_rng(3)
-    wards = rng.choice(["east", "west", "x"], 60)
-    rows = [
-        row_text(int(age), str(ward), True, 3)
-        for age, ward in zip(rng.integers(-20, 140, 60), wards, strict=True)
-    ]
-    read = list(csv.reader(io.StringIO("\n".join(rows))))
-    ages = [(min(100.0, max(0.0, float(row[0]))) - 50) / 50 for row in read]
-    found = of(tmp_path, rows)
-    assert found[0] == 60
-    assert found[1:4] == pytest.approx([60, sum(ages), sum(age * age for age in ages)], abs=60 * UNIT)
-    assert found[4:7] == [sum(row[1] == name for row in read) for name in ("east", "west", "north")]
 
 
 @pytest.mark.parametrize("own", [True, False])

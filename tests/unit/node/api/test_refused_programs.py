@@ -27,18 +27,9 @@ ROWS = np.zeros((100, 2)), np.arange(100) % 2
         ),
         (lambda: Swarm.local(3, "digit"), "task 'digit' is not known; allowed: digits, or a FILE.toml"),
         (lambda: Swarm.local(3, 7), "task = 7 is refused; allowed: a name, a FILE.toml, a table, a Task"),
-        (
-            lambda: Swarm.local(3, "digits", rounds=0),
-            "--rounds '0' is refused; allowed: a whole number from 1",
-        ),
         (lambda: Swarm.local(3, {"task": {"name": "a b"}}), "task.name = 'a b' is refused; allowed: letters"),
         (lambda: Peer("digits"), "neither is given: --peers HOST:PORT,... or --tracker KEY@URL"),
-        (lambda: Peer("digits", peers=["here"]), "--peers 'here' is refused; allowed: HOST:PORT"),
         (lambda: Peer("digits", peers=["10.0.0.5:1"]), "--peers '10.0.0.5:1' is not on this machine, so say"),
-        (
-            lambda: Peer("digits", "a.csv", peers=["[::1]:9"], shard=(0, 3)),
-            "--data 'a.csv' and --shard contra",
-        ),
         (lambda: Peer("digits", (1, 2), peers=["[::1]:9"]), "data: x is () and y is (); allowed: shapes"),
     ],
 )

@@ -145,21 +145,10 @@ def test_everything_is_every_kind_of_event():
     assert {type(event) for event in EVERYTHING} == set(get_args(NodeEvent))
 
 
-WHY = [
-    "lost",
-    "coordinator",
-    "other-swarm",
-    "not-allowed",
-    "wrong-pin",
-    "refused",
-    "unreachable",
-    "other-version",
-    "clock",
-    "epoch",
-    "slow",
-    "behind",
-    "withholds",
-]
+WHY = (
+    "lost coordinator other-swarm not-allowed wrong-pin refused unreachable other-version clock epoch slow "
+    "behind withholds"
+)
 
 
 def always(kind) -> set[str]:
@@ -174,7 +163,7 @@ FIELDS = {
     "caught-up": {"generation", "base_digest", "how"},
     "outpaced": {"train_s", "rounds", "round"},
     **{f"peer-{name}": {"peer", "key"} for name in ("joined", "left")},
-    **{f"peer-{name}": {"peer", "why"} for name in WHY},
+    **{f"peer-{name}": {"peer", "why"} for name in WHY.split()},
     **{name: {"text"} for name in ("waiting", "alone", "weak", "quorum", "stays", "follows", "warning")},
     "rolled-back": set(),
     "draining": {"within_s"},

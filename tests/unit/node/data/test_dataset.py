@@ -130,15 +130,11 @@ def test_targets_that_are_not_whole_are_numbers_to_regress_on(write):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("\n\n", " is empty"),
         ("a,b,y\n1,2,0\n", " has 1 rows; at least 2 are needed"),
-        ("a~b~y\n1~2~0\n", " has one column, 'a~b~y'"),
         ("a,b,y\n1,2,0\n1,red,1\n", ", row 2, column 'b': 'red' is not a number"),
         ("a,b,y\n1,,0\n1,2,1\n", ", row 1, column 'b': '' is not a number"),
         ("a,b,y\n1,2,0\n\n1,nan,1\n", ", row 2, column 'b': 'nan' is not a number (decimals"),
-        ("a,b,y\n1,inf,0\n1,2,1\n", ", row 1, column 'b': 'inf' is not a number"),
         ("a,b,y\n1,1e300,0\n1,2,1\n", "'1e300' is not a number (decimals have a point; at most 1e30)"),
-        ("a,b,y\n1,2,0\n1,2\n", " cannot be read: CSV parse error: Row #3: Expected 3 columns, got 2: 1,2"),
         ("a,b,y\n1,2,-1\n1,2,1\n", ": target 'y' holds the label -1; allowed: 0 to K-1"),
         ("a,b,y\n1,2,1e18\n1,2,1\n", ": target 'y' holds the label 1000000000000000000; allowed: 0 to K-1"),
         ('a,b,y\n1,"2"x,0\n1,2,1\n', ", row 1, column 'b': '2x' is not a number"),
@@ -178,14 +174,6 @@ def test_unreadable_data(tmp_path, write):
         ({"x": np.zeros((0, 2)), "y": np.zeros(0)}, "has 0 rows; at least 2 are needed"),
         ({"x": np.array([[1, 2], [3, np.nan]]), "y": np.zeros(2)}, "x[1, 1] = nan is not a finite number"),
         ({"x": np.array([["a"], ["b"]]), "y": np.zeros(2)}, "array 'x' holds <U1, not numbers"),
-        (
-            {"x": np.zeros((2, 2), complex), "y": np.zeros(2)},
-            "array 'x' holds complex128; allowed: numbers or",
-        ),
-        (
-            {"x": np.array([[{}], [{}]]), "y": np.zeros(2)},
-            "array 'x' holds Python objects, which are not read",
-        ),
     ],
 )
 def test_a_bad_npz(npz, arrays, line):

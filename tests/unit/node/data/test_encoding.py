@@ -105,7 +105,8 @@ def test_numbers_to_regress_on(tmp_path):
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_encoded(tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "MOST_ENCODED_BYTES", 100)
     assert told(encoded, tmp_path, ROWS).endswith(
-        "has 4 rows of 7 features, 0 GiB encoded; allowed: at most 0 GiB; take fewer rows or columns"
+        "has 4 rows of 7 features, 1.04e-07 GiB encoded; allowed: at most 0 GiB, and what memory is free; "
+        "take fewer or smaller rows"
     )
 
 

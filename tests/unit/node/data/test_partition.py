@@ -10,7 +10,7 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     labels=st.lists(st.integers(0, 4), min_size=1, max_size=60),
     parts=st.integers(1, 12),
@@ -23,12 +23,6 @@ def test_every_row_is_in_one_part_and_every_part_is_large_enough(labels, parts, 
     assert len(divided) == parts
     assert sorted(np.concatenate(divided)) == list(range(len(labels)))
     assert min(map(len, divided)) >= min_rows
-
-
-def test_the_same_generator_gives_the_same_parts():
-    labels = np.arange(500) % 10
-    one, other = (dirichlet(labels, 5, 0.5, rng(3), min_rows=8) for _ in range(2))
-    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def test_a_small_alpha_gives_parts_of_few_labels():
@@ -52,7 +46,7 @@ def test_even_parts():
     assert sorted(np.concatenate(divided)) == list(range(11))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=50), st.floats(0.001, 0.999))
 def test_a_hold_out_leaves_rows_on_both_sides(targets, fraction):
     kept, held_out = hold_out(np.array(targets), fraction, rng())

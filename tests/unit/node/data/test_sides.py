@@ -29,21 +29,11 @@ def frame_draws(path, dialect=PLAIN_DIALECT, wanted=None):
     return read_frame(path, wanted, dialect=dialect, drawing=RowDraws(SEED)).draws.tolist()
 
 
-@pytest.fixture
-def written(tmp_path):
-    def write(content: str | bytes, name: str = "rows.csv"):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
-def test_frozen_draws(written):
+def test_frozen_draws(write):
     """Computed by hand: HMAC-SHA256 under "7" of "row" and the cells, each after its length."""
-    assert frame_draws(written('b,y,a\ncaf\u00e9,,1.50\n"caf\u00e9","",1.50\n')) == [0x8F3A608651475B98] * 2
+    assert frame_draws(write('b,y,a\ncaf\u00e9,,1.50\n"caf\u00e9","",1.50\n')) == [0x8F3A608651475B98] * 2
     assert RowDraws(SEED).of_arrays(np.array([[0.5, -0.0]]), np.array([3.0])).tolist() == [0x332B68069EDC133C]
-    assert RowDraws(SEED).of_files([written("no image", "a.png")]).tolist() == [0x43E35C11969FAEE8]
+    assert RowDraws(SEED).of_files([write("no image", "a.png")]).tolist() == [0x43E35C11969FAEE8]
 
 
 def test_the_type_that_parquet_gives_a_column_for_one_more_row_moves_no_other_row(tmp_path):
@@ -60,11 +50,11 @@ def test_the_type_that_parquet_gives_a_column_for_one_more_row_moves_no_other_ro
     assert drawn(a=["5", "<6"], b=[None, "x"], c=["0.1", "0.2"])[0] == 0x5487FAB14877A0BE
 
 
-def test_a_cell_that_is_no_unicode_moves_no_other_row(written):
+def test_a_cell_that_is_no_unicode_moves_no_other_row(write):
     """The whole file is then read in the dialect's encoding."""
     text = "a,b\nna\u00efve,1\nx,2\n".encode()
     before, after = (
-        frame_draws(written(one), Dialect(encoding="cp1252")) for one in (text, text + b"\xefs,3\n")
+        frame_draws(write(one), Dialect(encoding="cp1252")) for one in (text, text + b"\xefs,3\n")
     )
     assert after[:2] == before
 

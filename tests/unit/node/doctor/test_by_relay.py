@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -14,26 +14,22 @@ from node.doctor.table import advice, table
 from node.invitation.key import key_file
 from node.net.incoming.routes import answers
 from node.net.relay.streams import RelayedStreams
-from node.net.tls import make_tls
-from node.net.transport import Callbacks, Transport
 from node.observe.health import health
 from node.storage.key_file import held
 from node.storage.swarm_file import Own, Swarm, write_swarm
 from node.system.errors import UserError
-from node.system.system import System
 from protocol.invitation.roster import Member as Listed
 from protocol.relay.admission import Relay
-from protocol.wire.endpoints import of_key
 from tests.e2e.processes import free_endpoint
-from tests.e2e.proxy import Manners, Proxy
+from tests.e2e.proxy import proxied
 from tests.e2e.swarm import write_key
 from tests.invitations import closed
 from tests.patience import ENOUGH_S
 from tests.relays import RELAY_KEY, running
-from tests.unit.node.links import ONE, OTHER, End, anybody
+from tests.unit.node.links import ONE, OTHER
+from tests.unit.node.net.relay.lines import Member, connected
 
 WARD_B = Listed("Ward B", OTHER.public)
-PASSWORD = "ward:secret"
 
 
 def swarm_folder(tmp_path, *relays):
@@ -57,48 +53,10 @@ async def nothing_missing():
     return ()
 
 
-@asynccontextmanager
-async def ward_b(roster):
+def ward_b(roster):
     """Runs the other member's transport, with a node's health."""
-    streams = RelayedStreams(OTHER, roster.admission, roster.relays)
-    endpoint = of_key(OTHER.public)
-    tls = make_tls(OTHER, "auto", endpoint, lambda _: frozenset())
-    end = End(OTHER)
-    told = (end._receive, end._unreachable, end._reconnected, end.warnings.append)
-    transport = Transport(Callbacks(*told, anybody), False, tls, OTHER, system=System(streams=streams))
-    async with AsyncExitStack() as stack:
-        stack.callback(end.listener.close)
-        await streams.start()
-        stack.push_async_callback(streams.close)
-        await transport.start(end.listener, answers(health(nothing_missing), []))
-        stack.push_async_callback(transport.close)
-        yield
-
-
-@asynccontextmanager
-async def a_proxy(monkeypatch, password=None, **manners):
-    """Runs a proxy, which asks for PASSWORD if `password` is given, and names it in the environment."""
-    proxy = Proxy(Manners(PASSWORD if password is not None else None, **manners))
-    serving = set()
-
-    async def serve(reader, writer):
-        serving.add(asyncio.current_task())
-        try:
-            await proxy.serve(reader, writer)
-        finally:
-            writer.transport.abort()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    monkeypatch.setenv("HTTPS_PROXY", f"http://{password or ''}{'@' if password else ''}127.0.0.1:{port}")
-    monkeypatch.setenv("NO_PROXY", "")
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        server.close()
-        for task in serving:
-            task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+    member = Member(OTHER, roster.admission, roster.relays)
+    return connected(member, *answers(health(nothing_missing), []))
 
 
 async def examined(folder):
@@ -164,7 +122,10 @@ async def test_another_relay_and_one_that_refuses(tmp_path):
 
 
 async def test_a_proxy_with_its_password_leads_there(tmp_path, monkeypatch):
-    async with a_relay() as (_, named), a_proxy(monkeypatch, PASSWORD) as proxy:
+    async with (
+        a_relay() as (_, named),
+        proxied(monkeypatch, "ward:secret@", password="ward:secret") as (proxy, _),
+    ):
         folder, _ = swarm_folder(tmp_path, named)
         (found,), _ = await examined(folder)
     assert [found.cell(column) for column in found.columns[:5]] == [
@@ -174,7 +135,7 @@ async def test_a_proxy_with_its_password_leads_there(tmp_path, monkeypatch):
 
 
 async def test_a_proxy_that_ends_tls_is_named_and_harms_nobody(tmp_path, monkeypatch):
-    async with a_relay() as (_, named), a_proxy(monkeypatch, intercepts=True):
+    async with a_relay() as (_, named), proxied(monkeypatch, intercepts=True):
         folder, roster = swarm_folder(tmp_path, named)
         async with ward_b(roster):
             (found,), (member,) = await examined(folder)
@@ -186,12 +147,12 @@ async def test_a_proxy_that_ends_tls_is_named_and_harms_nobody(tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("manners", "column", "cell", "text"),
     [
-        ({"password": "ward:wrong"}, "proxy", "password", "the proxy asks for a password (407)"),
+        ({"password": "a:b", "shows": "a:c@"}, "proxy", "password", "the proxy asks for a password (407)"),
         ({"intercepts": True, "websockets": False}, "websocket", "status 403", "lets no websocket through"),
     ],
 )
 async def test_what_a_proxy_refuses(tmp_path, monkeypatch, manners, column, cell, text):
-    async with a_relay() as (_, named), a_proxy(monkeypatch, **manners):
+    async with a_relay() as (_, named), proxied(monkeypatch, **manners):
         folder, _ = swarm_folder(tmp_path, named)
         (found,), members = await examined(folder)
     assert (found.cell(column), found.level, members) == (cell, "problem", [])

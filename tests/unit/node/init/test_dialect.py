@@ -41,12 +41,6 @@ def remark(look, name):
     return next(entry.remark for entry in look.report.entries if entry.column == name)
 
 
-@pytest.mark.parametrize("separator", [";", "\t", "|"])
-def test_decimal_commas_with_points_for_thousands(tmp_path, separator):
-    rows = {"a": ["5,3", "1.234,5", "0,25"], "b": ["1.234", "950", "12.000"], "c": ["7", "8", "9"]}
-    assert found(tmp_path, separator=separator, **rows).dialect == Dialect("comma", "point")
-
-
 @cases("""
     cells => marks
     1.5 | 2 => point

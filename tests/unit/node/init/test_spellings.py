@@ -92,7 +92,7 @@ def test_spellings_of_a_class_are_one_class_here_and_at_peers(tmp_path):
     assert found.report.entries[0].remark == "'ill', 'well'; 'well' is also written 'Well'"
     other = outcomes(tmp_path, "WELL", "ill", name="other.csv")
     assert read_with_schema(other, found.schema).y[:4].tolist() == [1, 0, 1, 0]
-    assert read_rows_to_predict(other, found.schema)[1][:4].tolist() == [1, 0, 1, 0]
+    assert read_rows_to_predict(other, found.schema).y[:4].tolist() == [1, 0, 1, 0]
     once = look(outcomes(tmp_path, "well", "ill", name="once.csv"), "y", "auto", (), by_rows)
     assert plain(once.schema.target) == {"kind": "classes", "values": ["ill", "well"], "name": "y"}
     shouted = outcomes(tmp_path, "ILL", "well", name="shouted.csv")
@@ -115,13 +115,9 @@ def test_labels_of_arrays_images_and_frames_and_classes_that_are_added(tmp_path)
     assert sorted(read_with_schema(tmp_path / "images", images.schema).y.tolist()) == [0, 1, 1, 1]
     table = {"kind": "array", "target": CLASSES, "shape": [2], "mean": [0.0], "std": [1.0]}
     model = {"class": "node.models:Linear", "args": {"inputs": 2, "outputs": 2}}
-    task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": table}})
+    about = {"task": {"name": "t"}, "model": model, "data": {"schema": table}}
+    task = read_task(about)
     rows = rows_of((np.zeros((2, 2)), ["Gesund", "ill"]))
     assert labelled([rows], task, together=True)[0].y.tolist() == [1, 0]
-    more = {
-        "task": {"name": "t"},
-        "model": model,
-        "data": {"schema": table},
-        "agreement": {"classes": ["Fine"]},
-    }
-    assert "'Fine' is a class of the task already" in told(with_classes, read_task(more))
+    more = read_task({**about, "agreement": {"classes": ["Fine"]}})
+    assert "'Fine' is a class of the task already" in told(with_classes, more)

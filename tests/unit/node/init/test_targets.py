@@ -38,25 +38,9 @@ def test_skewed_whole_numbers_are_a_count_and_most_other_numbers_are_not():
     assert [name for name, values in others.items() if is_count("n", values)] == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "age",
-        "Alter",
-        "year",
-        "birth_year",
-        "ICD code",
-        "zip",
-        "PLZ",
-        "rating",
-        "score",
-        "income",
-        "patientId",
-    ],
-)
-def test_a_name_says_that_it_is_no_count(name):
-    assert is_count("visits", SKEWED)
-    assert not is_count(name, SKEWED)
+def test_a_name_says_that_it_is_no_count():
+    names = "age,Alter,year,birth_year,ICD code,zip,PLZ,rating,score,income,patientId"
+    assert [name for name in names.split(",") if is_count(name, SKEWED)] == []
 
 
 def looked(tmp_path, target, kind="auto", scaling=by_rows):

@@ -7,8 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from node.data.report import Report
 from node.init.__main__ import main
+from node.init.look import Look
+from node.init.task_file import data_lines
 from node.init.texts import chosen_texts
+from node.options import parse_arguments
+from node.task.data_schema import ClassTarget, TableSchema, TextColumn
 from tests.own_data import told, toml
 
 WORDS = {"ill": "chest pain since", "well": "no complaints since"}
@@ -91,3 +96,11 @@ def test_a_folder_of_texts_becomes_a_task(tmp_path, monkeypatch):
 
 def test_an_encoder_that_is_not_there_is_said(tmp_path):
     assert "cannot be used" in told(chosen_texts, str(tmp_path), False)
+
+
+def test_where_the_encoder_is_does_not_stand_in_the_task(tmp_path):
+    schema = TableSchema("table", ClassTarget("classes", ("ill", "well")), (TextColumn("note", "text", 8),))
+    look = Look(schema, 20, (), Report("", (), ()), encoder_at=str(tmp_path))
+    assert str(tmp_path) not in "".join(data_lines(look))
+    options = parse_arguments(["--peers", "127.0.0.1:9001,127.0.0.1:9002", "--encoder", str(tmp_path)])
+    assert options.task.data.encoder == str(tmp_path)

@@ -271,20 +271,6 @@ async def test_who_confirmed_needs_the_inviter_no_more(scene):
     assert owner.troubles == []
 
 
-async def test_an_answer_that_was_lost_is_told_at_the_next_visit(scene):
-    owner = Says()
-    owner.before_answer.clear()
-    joining, other = scene.join(0, B, owner), scene.join(1, C)
-    await scene.watcher.all_here.wait()
-    roster = await scene.reception.close_list()
-    await other
-    scene.relay.cut_joiners()
-    owner.before_answer.set()
-    assert await joining == roster
-    await scene.serving
-    assert {s.standing for s in scene.reception.state.seats} == {Standing.CONFIRMED}
-
-
 async def test_a_relay_that_knows_no_such_room_ends_it(scene):
     with pytest.raises(Shut, match="nobody waits for this code"):
         await scene.join(0, B, code=Code("relay.example:443", "99999", "acid-acid-acid"))

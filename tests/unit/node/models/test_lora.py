@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from mechanisms.gradients.book_keeping import BookKeeping
+from mechanisms.gradients.clipped_sum import ClippedSum
+from mechanisms.gradients.trial import BOOK_KEEPING
 from node.models import with_adapters
 from node.task.sections import ModelSection
 from node.training.build import make
 from tests.own_models import Adapted
-from tests.unit.mechanisms.gradients.models import cross_entropy, objective
+from tests.unit.mechanisms.gradients.models import clipped_one_by_one, objective
 
 
 @pytest.fixture(autouse=True)
@@ -60,21 +61,6 @@ def test_no_fast_path_computes_around_the_adapters():
         assert not torch.allclose(model(rows), before)
 
 
-def test_gradients_of_rows_by_book_keeping():
-    model, x, y = Adapted(), torch.randn(8, 64), torch.randint(0, 10, (8,))
-    found, _ = BookKeeping(objective(model, x, y))(x, y)
-    assert set(found) == {
-        "body.linear1.lora_B.weight",
-        "body.linear2.lora_B.weight",
-        "head.weight",
-        "head.bias",
-    }
-    total = torch.zeros(model.body.linear1.lora_B.weight.numel(), dtype=torch.float64)
-    found["body.linear1.lora_B.weight"].add_to(total, torch.ones(8, dtype=torch.float64))
-    (cross_entropy(model(x), y) * 8).backward()
-    assert torch.allclose(total.float(), model.body.linear1.lora_B.weight.grad.flatten(), atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("layers", "rank", "complaint"),
     [
@@ -88,12 +74,20 @@ def test_layers_and_ranks_that_do_not_fit(layers, rank, complaint):
 
 
 @pytest.mark.filterwarnings("ignore")  # of transformers about itself
-def test_adapters_of_peft_are_drawn_by_the_seed_and_have_gradients_of_rows():
+@pytest.mark.parametrize("kind", ["Bert", "GPT2"])
+def test_adapters_of_language_models_are_drawn_by_the_seed_and_have_gradients_of_rows(kind):
+    """Of peft in BERT, and of `with_adapters` in GPT-2, whose linear layers are those of transformers."""
     pytest.importorskip("peft")
     pytest.importorskip("transformers")
-    section = ModelSection("tests.own_models:WithPeft")
-    one, other = make(section, 7), make(section, 7)
-    assert all(map(torch.equal, one.state_dict().values(), other.state_dict().values()))
-    x, y = torch.rand(4, 64), torch.randint(0, 10, (4,))
-    found, _ = BookKeeping(objective(one, x, y))(x, y)
-    assert sum("lora_B" in name for name in found) == len(found) - 2 == 2
+    section = ModelSection("tests.own_models:LanguageModel", {"kind": kind})
+    model, other = make(section, 7), make(section, 7)
+    assert all(map(torch.equal, model.state_dict().values(), other.state_dict().values()))
+    trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
+    assert sum("lora_B" in name for name in trained) == len(trained) - 2 == 2
+    for value in trained.values():
+        nn.init.normal_(value)
+    x, y = torch.randint(1, 32, (5, 6)).float(), torch.randint(0, 10, (5,))
+    x[:3, 4:] = 0
+    summed = ClippedSum(objective(model, x, y), 0.3, 100, 5)
+    assert summed.method == BOOK_KEEPING
+    assert summed(x, y).vector == pytest.approx(clipped_one_by_one(model, x, y, 0.3), rel=1e-4, abs=1e-6)

@@ -439,7 +439,8 @@ async def test_who_stays_busy_is_given_up():
         assert len(frames) == 1
 
 
-async def test_bulk_that_comes_too_early_holds_up_nothing_behind_it():
+async def test_bulk_that_comes_too_early_holds_up_nothing_behind_it(monkeypatch):
+    monkeypatch.setattr(resending, "AGAIN_FIRST_S", 0.5)
     takes, frames = answering((425, {}), (425, {}), (204, {}))
     async with facing(links.accepting(), takes) as (here, endpoint):
         here.transport.send(endpoint, (message for message in (bulk(1), bulk(2), bulk(3))))
@@ -473,7 +474,8 @@ async def test_bulk_that_is_always_too_early_is_not_sent_for_ever(monkeypatch):
         assert here.lost.empty()
 
 
-async def test_no_more_than_a_few_early_ones_are_held():
+async def test_no_more_than_a_few_early_ones_are_held(monkeypatch):
+    monkeypatch.setattr(resending, "AGAIN_FIRST_S", 0.5)
     takes, frames = answering(*[(425, {})] * link.EARLY_POSTS, (204, {}))
     async with facing(links.accepting(), takes) as (here, endpoint):
         here.transport.send(endpoint, (bulk(number) for number in range(10)))

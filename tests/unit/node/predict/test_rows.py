@@ -29,39 +29,46 @@ def without(text, place):
 
 def test_rows_with_targets_are_those_of_training_and_those_without_are_encoded_alike(rows):
     path = rows(ward(20))
-    (x, y), wanted = read_rows_to_predict(path, schema(TABLE)), encode(schema(TABLE), read_frame(path, None))
-    assert x.tobytes() == wanted.x.tobytes()
-    assert y.tolist() == wanted.y.tolist()
-    x, y = read_rows_to_predict(rows(without(ward(20), 5)), schema(TABLE))
-    assert (y, x.tobytes()) == (None, wanted.x.tobytes())
+    found, wanted = read_rows_to_predict(path, schema(TABLE)), encode(schema(TABLE), read_frame(path, None))
+    assert found.x.tobytes() == wanted.x.tobytes()
+    assert found.y.tolist() == wanted.y.tolist()
+    bare = read_rows_to_predict(rows(without(ward(20), 5)), schema(TABLE))
+    assert (bare.y, bare.x.tobytes()) == (None, wanted.x.tobytes())
 
 
 def test_a_single_row_will_do(rows):
-    x, y = read_rows_to_predict(rows(ward(1)), schema(TABLE))
-    assert (x.shape, y) == ((1, 7), None)
+    found = read_rows_to_predict(rows(ward(1)), schema(TABLE))
+    assert (found.x.shape, found.y) == ((1, 7), None)
     assert " has 0 rows; at least 1 are needed" in told(read_rows_to_predict, rows(ward(0)), schema(TABLE))
-
-
-def test_no_row_is_left_out_where_only_some_have_a_target(rows):
-    lines = ward(20).splitlines()
-    lines[3] = lines[3].rpartition(",")[0] + ","
-    x, y = read_rows_to_predict(rows("\n".join(lines) + "\n"), schema(TABLE))
-    assert (len(x), y) == (20, None)
     message = told(read_rows_to_predict, rows(without(ward(20), 1)), schema(TABLE))
     assert " has no column 'age', which the task's schema asks for; it has 'id, ward," in message
 
 
-def test_arrays_and_images(tmp_path):
+def test_arrays(tmp_path):
     path = tmp_path / "rows.npz"
     np.savez(path, x=np.array([[1.0, 3.0]]))
-    x, y = read_rows_to_predict(path, schema(ARRAY))
-    assert (x.tolist(), y) == ([[0, 1]], None)
+    found = read_rows_to_predict(path, schema(ARRAY))
+    assert (found.x.tolist(), found.y) == ([[0, 1]], None)
     np.savez(path, x=np.array([[1.0, 3.0]] * 2), y=np.array([0, 1]))
-    assert read_rows_to_predict(path, schema(ARRAY))[1].tolist() == [0, 1]
+    assert read_rows_to_predict(path, schema(ARRAY)).y.tolist() == [0, 1]
     path.write_bytes(b"no")
     assert told(read_rows_to_predict, path, schema(ARRAY)).endswith(
         " is not an npz file; numpy.savez makes one"
     )
+
+
+def test_images_lie_in_folders_by_class_or_in_one_and_have_names(tmp_path):
     for name in ("blue", "red"):
         picture(tmp_path / "scans" / name / "a.png", (0, 0, 0))
-    assert read_rows_to_predict(tmp_path / "scans", schema(IMAGES))[1].tolist() == [0, 1]
+    found = read_rows_to_predict(tmp_path / "scans", schema(IMAGES))
+    assert (found.y.tolist(), found.names) == ([0, 1], ["blue/a.png", "red/a.png"])
+    bare = tmp_path / "scans" / "red"
+    picture(bare / "b.png", (255, 255, 255))
+    (bare / "0.png").write_bytes(b"no image")
+    found = read_rows_to_predict(bare, schema(IMAGES))
+    assert (found.y, found.names, len(found.x)) == (None, ["a.png", "b.png"], 2)
+    assert (found.x[1] > found.x[0]).all()
+    assert found.remarks[0].startswith("1 image left out, cannot be read: 'red/0.png': ")
+    for name in found.names:
+        (bare / name).unlink()
+    assert "no image can be read; 'red/0.png'" in told(read_rows_to_predict, bare, schema(IMAGES))

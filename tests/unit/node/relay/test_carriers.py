@@ -12,11 +12,11 @@ from aiohttp import WSMsgType
 
 from node.net.incoming.visits import NO_KEY
 from node.relay.carriers import NO_FRAME, REPLACED
-from protocol.relay.admission import OTHER_WORD, CarrierKind, Licences, Refused, Welcome, vouch
+from protocol.relay.admission import OTHER_WORD, Licences, Refused, Welcome
 from protocol.relay.frames import MAX_FRAME_BYTES, PIECE_BYTES, Absence, Frame, FrameKind
-from protocol.relay.switch import LIMITS, MIB
+from protocol.relay.switch import LIMITS
 from protocol.wire import handshake
-from tests.relays import KEYS, SWARM, Member, ask, dial, enter, prove, running
+from tests.relays import KEYS, Member, ask, dial, enter, prove, running
 
 A, B, C = KEYS[:3]
 PIECE = bytes(PIECE_BYTES)
@@ -64,16 +64,6 @@ async def test_a_member_that_is_refused_hears_why(key, change, why):
         assert await is_closed(ws)
         assert relay.relaying.view().connected == 0
         assert relay.transport.counts.dropped.total() == 1
-
-
-async def test_a_later_member_shows_its_pass():
-    async with running() as (relay, client):
-        late = KEYS[9]
-        a = await enter(client, relay, A, keys=KEYS[:3])
-        passes = (vouch(B, SWARM, late.public),)
-        await enter(client, relay, late, keys=KEYS[:3], passes=passes)
-        await a.send(late, b"welcome")
-        assert [member.carried_bytes for member in relay.relaying.view().members].count(0) in (1, 2)
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x01" * 33, handshake.knock(bytes(32)) + b"x"])
@@ -151,18 +141,6 @@ async def test_a_newer_carrier_replaces_the_older():
         assert relay.relaying.view().connected == 2
 
 
-async def test_the_two_kinds_of_carriers_are_apart():
-    async with running() as (relay, client):
-        a, b = await enter(client, relay, A), await enter(client, relay, B)
-        b_control = await enter(client, relay, B, kind=CarrierKind.CONTROL)
-        a_control = await enter(client, relay, A, kind=CarrierKind.CONTROL)
-        await a_control.send(B, b"small")
-        await a.send(B, b"large")
-        assert bytes((await b_control.receive()).data) == b"small"
-        assert bytes((await b.receive()).data) == b"large"
-        assert [member.carriers for member in relay.relaying.view().members] == [2, 2]
-
-
 async def test_a_relay_that_ends_says_goodbye():
     async with running() as (relay, client):
         a = await enter(client, relay, A)
@@ -189,23 +167,6 @@ async def test_a_stuck_reader_blocks_nobody_and_its_sender_hears_of_it():
         assert not stuck.ws.closed
 
 
-async def test_thirty_stuck_readers_stay_within_the_memory_and_leave_others_their_way():
-    limits = replace(LIMITS, all_bytes=16 * MIB, burst_bytes=10**12)
-    async with running(limits=limits) as (relay, client):
-        stuck = [await enter(client, relay, key) for key in KEYS[3:33]]
-        a, b = await enter(client, relay, A), await enter(client, relay, B)
-        for one in stuck:
-            await pump(a, one.key, 100)
-            await pump(b, one.key, 100)
-        c = await enter(client, relay, C)
-        for number in range(20):
-            await a.send(C, PIECE, offset=number)
-            assert (await c.receive()).offset == number
-        view = relay.relaying.view()
-        assert 15 * MIB < view.waiting_bytes <= 16 * MIB
-        assert view.dropped["to a member that reads too slowly"] > 0
-
-
 async def test_a_member_beyond_its_rate_is_read_later_and_loses_nothing():
     limits = replace(LIMITS, burst_bytes=MAX_FRAME_BYTES, bytes_per_s=10**7)
     async with running(limits=limits) as (relay, client):
@@ -214,20 +175,3 @@ async def test_a_member_beyond_its_rate_is_read_later_and_loses_nothing():
         assert [len((await b.receive()).data) for _ in range(50)] == [PIECE_BYTES] * 50
         await sending
         assert relay.relaying.view().dropped == {}
-
-
-async def test_garbage_at_the_port_harms_nobody():
-    async with running() as (relay, client):
-        a, b = await enter(client, relay, A), await enter(client, relay, B)
-        host, port = relay.url.removeprefix("http://").split(":")
-        chance = random.Random(3)
-        for number in range(20):
-            reader, writer = await asyncio.open_connection(host, int(port))
-            head = b"" if number % 2 else b"GET /v1/relay HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
-            writer.write(head + chance.randbytes(2000))
-            writer.write_eof()
-            await reader.read()
-            writer.close()
-        await a.send(B, b"still")
-        assert bytes((await b.receive()).data) == b"still"
-        assert relay.relaying.view().connected == 2

@@ -6,28 +6,22 @@ from node.runtime.clocks import ClockNotices, wrong_clocks
 from protocol.actions import Note
 from protocol.swarm.meeting.clock_skew import TOLERANCE_S, Skew
 
-
-def test_clocks_that_agree_are_not_wrong():
-    assert wrong_clocks({"two": 0, "three": TOLERANCE_S - 1, "four": 1 - TOLERANCE_S}) == {}
+BEHIND, HUNDRED, FAR = (f"{by} this machine's" for by in ("300 s behind", "100 s ahead of", "500 s ahead of"))
 
 
 @pytest.mark.parametrize(
-    ("by_s", "words"),
-    [(100, "100 s ahead of"), (-100, "100 s behind"), (600, "600 s ahead of"), (-600, "600 s behind")],
+    ("ahead_s", "wrong"),
+    [
+        ((0, TOLERANCE_S - 1, 1 - TOLERANCE_S), {}),
+        ((0, 100, 1), {1: HUNDRED}),
+        ((100,), {0: HUNDRED}),  # of two that differ, the other one
+        ((-300, 100, 500), {0: BEHIND, 1: HUNDRED, 2: FAR}),
+        ((-100, -101, -99, 600), {None: "100 s ahead of those of 3 of 4 peers"}),  # most others agree
+    ],
 )
-def test_one_clock_that_is_wrong_is_named(by_s, words):
-    text = f"its clock is {words} this machine's: set it; rounds do not depend on it"
-    assert wrong_clocks({"two": 0, "three": by_s, "four": 1}) == {"three": text}
-
-
-def test_where_most_others_agree_it_is_this_machines_clock_that_is_wrong():
-    text = "its clock is 100 s ahead of those of 3 of 4 peers: set it; rounds do not depend on it"
-    assert wrong_clocks({"two": -100, "three": -101, "four": -99, "five": 600}) == {None: text}
-
-
-def test_of_two_that_differ_the_other_is_named_and_of_many_each():
-    assert set(wrong_clocks({"two": 100})) == {"two"}
-    assert set(wrong_clocks({"two": 100, "three": 500, "four": -300})) == {"two", "three", "four"}
+def test_whose_clock_is_wrong_and_by_how_much(ahead_s, wrong):
+    told = {who: f"its clock is {words}: set it; rounds do not depend on it" for who, words in wrong.items()}
+    assert wrong_clocks(dict(enumerate(ahead_s))) == told
 
 
 def shown(**ahead_s: float) -> dict[bytes, Skew]:

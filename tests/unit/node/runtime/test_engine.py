@@ -7,9 +7,7 @@ import pytest
 
 from mechanisms.accounting.ledger import Ledger
 from node.net.traffic import Counts
-from node.storage.records import NOTHING, Receipt
-from protocol.actions import Adopted, Spend
-from protocol.quorum.lineage import FIRST
+from protocol.actions import Spend
 from tests import run_folders
 from tests.unit.node.alone import ended, words
 
@@ -38,14 +36,6 @@ async def test_a_node_that_can_not_afford_its_offer_follows_and_trains_nothing(a
     assert np.array_equal(node.state.fresh, fresh)
 
 
-@pytest.mark.parametrize("mechanism", ["ldp", "dp-sgd"])
-async def test_a_spent_budget_leaves_nothing_to_offer(alone, mechanism):
-    node = alone(mechanism)
-    node.state.ledger = Ledger.of((*node.mechanism.per_training, *node.mechanism.per_offer) * 2)
-    assert not node.peer._train(3).offered
-    assert node.state.fresh is None
-
-
 async def test_rows_that_counted_as_zero_are_reported_to_the_owner(alone):
     node = alone("dp-sgd")
     node.peer._warn_of_rows(node.peer._train(1))
@@ -72,28 +62,6 @@ async def test_what_leaves_is_noised_anew_each_time_and_its_receipt_says_what_it
     assert receipt.memory == ((pytest.approx(float(np.linalg.norm(node.state.fresh))),),)
 
 
-async def test_a_charge_is_in_the_ledger_when_its_action_is_done(alone):
-    node = alone("ldp")
-    node.peer._train(1)
-    node.peer._contribution.offer()
-    assert node.peer._contribution.receipt != NOTHING
-    await node.peer._perform(Spend(b"s" * 32, 1, 0))
-    assert node.state.ledger == Ledger.of(node.mechanism.per_offer)
-    assert node.state.fresh is None
-
-
-async def test_a_base_that_is_taken_on_trust_leaves_what_is_remembered(alone):
-    node = alone("aldp")
-    node.peer._train(1)
-    memory = ((3.0, 4.0),)
-    node.state.spend(b"s" * 32, 1, 0, 1000, Receipt((), memory, None))
-    vector = np.ones(node.state.dimension, np.float32)
-    await node.peer._perform(Adopted(node.base(4, vector), vector, (b"k" * 32,), FIRST))
-    await asyncio.sleep(0)
-    assert node.state.base.generation == 4
-    assert node.state.memory == memory
-
-
 WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
 
 
@@ -103,16 +71,6 @@ async def begun(node, round=1):
     node.peer._contribution.offer()
     node.peer._outcome = asyncio.get_running_loop().create_future()
     await node.peer._perform(Spend(b"s" * 32, round, 0))
-
-
-async def test_a_weighted_offer_has_its_weight_behind_it_and_before_the_noise(alone):
-    node = alone("none", *WEIGHTED)
-    node.peer._train(1)
-    offer = node.peer._contribution.offer()
-    assert offer.shape == (node.state.dimension + 1,)
-    weight = node.rows / 1000
-    assert offer[-1] == pytest.approx(4 * weight, rel=1e-6)
-    assert np.allclose(offer[:-1], node.state.fresh * weight, rtol=1e-5, atol=0)
 
 
 async def test_a_mechanism_clips_and_remembers_what_is_weighted_already(alone):
@@ -161,15 +119,6 @@ async def test_weights_that_can_not_be_leave_the_base_and_end_the_round(alone, w
     assert (node.state.round, node.state.fresh) == (1, None)
     assert np.array_equal(node.state.spent, spent), "it is offered no more, and stays in the working model"
     assert "somebody lied about its number of rows" in node.said.getvalue()
-
-
-async def test_a_group_of_another_size_is_told_once(alone):
-    node = alone("none")
-    await begun(node)
-    await node.peer._perform(ended(node, words(node, 0.0), members=5))
-    node.peer._tell_of(ended(node, words(node, 0.0), members=5).group)
-    assert node.said.getvalue().count('"event": "sums"') == 1
-    assert '"members": 5' in node.said.getvalue()
 
 
 async def test_a_round_whose_line_the_next_start_writes_counts_once_in_the_summary(alone):

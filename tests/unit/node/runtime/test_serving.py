@@ -17,7 +17,7 @@ from protocol.wire.masked_messages import TotalPiece
 from protocol.wire.messages import BasePiece, CertificateRequest, PieceRequest
 from tests.unit.node.links import End, accepting, far_side, node_state, started
 
-SID, PIECES = b"s" * 32, 12
+SID = b"s" * 32
 LARGE = "model.args.sizes=[64,4096,64,10]"  # three pieces
 SAMPLE_BYTES = 64
 
@@ -49,14 +49,6 @@ async def silent_peer():
 
 
 @asynccontextmanager
-async def serving_node(node):
-    """Runs a node's transport and its serving in the context; the node holds parts of a session."""
-    node.state.keep_parts(TotalPiece(SID, index, bytes([index]) * PIECE_BYTES) for index in range(PIECES))
-    async with started(node.peer.transport), running(node.peer._serving):
-        yield node
-
-
-@asynccontextmanager
 async def running(serving):
     task = asyncio.create_task(serving.run())
     await asyncio.sleep(0)
@@ -73,15 +65,15 @@ async def ask(node, to, count, number, *of):
         await node.peer._perform(Serve(to, piece_of(index, key(number), *of)))
 
 
-def bytes_alive(*kinds: type) -> int:
-    """Returns the payload bytes of such messages that are alive, including what they are views of.
+def bytes_of_pieces() -> int:
+    """Returns how many bytes all pieces of a base that are alive hold, with what they are views of.
 
     Those of a few bytes are samples, which other tests keep.
     """
     gc.collect()
     held = {}
     for message in gc.get_objects():
-        if type(message) in kinds and len(message.payload) > SAMPLE_BYTES:
+        if type(message) is BasePiece and len(message.payload) > SAMPLE_BYTES:
             payload = message.payload
             whole = payload.obj if isinstance(payload, memoryview) else payload
             while getattr(whole, "base", None) is not None:
@@ -90,57 +82,23 @@ def bytes_alive(*kinds: type) -> int:
     return sum(held.values())
 
 
-def serving_to(endpoint: str) -> list[asyncio.Task]:
-    """Returns the tasks that serve this peer."""
-    return [task for task in asyncio.all_tasks() if task.get_name() == f"serving {endpoint}"]
-
-
-async def test_peers_that_take_nothing_hold_one_answer_each_and_others_are_served_meanwhile(alone):
-    async with (
-        serving_node(alone("none")) as node,
-        silent_peer() as (one, one_begun),
-        silent_peer() as (two, two_begun),
-        node_state(End()) as (reader,),
-    ):
-        for number, silent in enumerate((one, two)):
-            await ask(node, silent, PIECES, number)
-        await one_begun.get()
-        await two_begun.get()
-        await ask(node, reader.endpoint, PIECES, 9)
-        got = await reader.take(PIECES)
-        shown = [(piece.index, bytes(piece.payload[:1])) for piece in got]
-        assert shown == [(index, bytes([index])) for index in range(PIECES)]
-        del got
-        await asyncio.gather(*serving_to(reader.endpoint))
-        assert bytes_alive(TotalPiece) <= 3 * PIECE_BYTES, "the last that was read may be on its way still"
-        assert (one_begun.qsize(), two_begun.qsize()) == (0, 0)
-        assert node.peer.transport.counts.dropped == {}
-
-
 async def test_a_piece_of_a_base_holds_no_more_than_itself(alone):
     node = alone("none", LARGE)
     assert node.state.dimension > 2 * PIECE_WORDS
     vector = node.state.base_vector + 1
     node.state.adopt(node.base(1, vector), vector, 1, None, ())
-    async with serving_node(node), silent_peer() as (silent, begun), node_state(End()) as (reader,):
+    async with (
+        started(node.peer.transport),
+        running(node.peer._serving),
+        silent_peer() as (silent, begun),
+        node_state(End()) as (reader,),
+    ):
         before = node.state.previous.digest
         await ask(node, silent, 1, 1, before, b"")
         await begun.get()
-        assert bytes_alive(BasePiece) == PIECE_BYTES
+        assert bytes_of_pieces() == PIECE_BYTES
         await ask(node, reader.endpoint, 3, 2, before, b"")
         assert [piece.index for piece in await reader.take(3)] == [0, 1, 2]
-
-
-async def test_a_peer_that_is_gone_is_let_go_with_all_that_it_asked_for(alone):
-    async with serving_node(alone("none")) as node:
-        async with silent_peer() as (silent, begun):
-            await ask(node, silent, PIECES, 1)
-            await begun.get()
-            (task,) = serving_to(silent)
-        await task
-        assert not node.peer._serving._waiting
-        assert node.peer.transport.counts.dropped == {"asked for by a peer that took no answer": PIECES - 1}
-        assert bytes_alive(TotalPiece) == 0
 
 
 class Wire:
@@ -218,6 +176,15 @@ async def test_one_answer_at_a_time_is_loaded_for_a_peer_and_so_many_requests_wa
         wire.take("a")
     await wire.quiet()
     assert [request.index for request in wire.loaded[1:]] == list(range(MAX_WAITING - 1))
+
+
+async def test_a_peer_that_took_no_answer_is_let_go_with_all_that_it_asked_for(wire):
+    for index in range(4):
+        wire.serving.ask("a", piece_of(index, key(1)))
+    await wire.handing(1)
+    wire.take("a", took=False)
+    await wire.quiet()
+    assert (len(wire.loaded), wire.counts.dropped) == (1, {"asked for by a peer that took no answer": 3})
 
 
 async def test_what_is_not_here_is_passed_over(wire):

@@ -55,64 +55,49 @@ ENDLESS = (
 )
 
 
+def without_a(stage, missing=1, **more):
+    """Returns an obstacle, and how A is called with its name and without."""
+    found = Obstacle(stage, missing, (A,), Whose.LAST, **more)
+    return found, f"10.0.0.3:1, {MADE}", f"{missing} peer{'s' * (missing > 1)}, {MADE}"
+
+
 @pytest.mark.parametrize(
     ("found", "who", "nobody", "then"),
     [
         (FOUND, f"1 of: 10.0.0.3:1, a1b2c3d4, {MADE}", f"1 of 2 peers, {MADE}", MEANWHILE + HINT),
         (
-            PATIENT,
-            f"10.0.0.3:1, 10.0.0.5:1 (whose vote is bound), {QUORUM}",
-            f"2 of 2 peers, {QUORUM}",
+            *(PATIENT, f"10.0.0.3:1, 10.0.0.5:1 (whose vote is bound), {QUORUM}", f"2 of 2 peers, {QUORUM}"),
             f"goes on without them after 5 more failed rounds{HINT}",
         ),
         (
             Obstacle(Stage.NEVER, 1, (ME,), Whose.NAMED),
-            f"this node (whose vote is bound), {NAMED}",
-            f"1 peer, {NAMED}",
-            NEVER + HINT,
+            *(f"this node (whose vote is bound), {NAMED}", f"1 peer, {NAMED}", NEVER + HINT),
         ),
         (
-            Obstacle(Stage.COHORT, 1, (A,), Whose.LAST),
-            f"10.0.0.3:1, {MADE}",
-            f"1 peer, {MADE}",
+            *without_a(Stage.COHORT),
             f"{SAME}, keeps what was agreed, and goes on once all are started again",
         ),
         (
-            Obstacle(Stage.COHORT_ENDLESS, 1, (A,), Whose.LAST),
-            f"10.0.0.3:1, {MADE}",
-            f"1 peer, {MADE}",
+            *without_a(Stage.COHORT_ENDLESS),
             f"{ENDLESS}; if they are gone for good: Ctrl-C, and --again at all that are left",
         ),
         (
-            Obstacle(Stage.ENDLESS, 1, (A,), Whose.LAST),
-            f"10.0.0.3:1, {MADE}",
-            f"1 peer, {MADE}",
+            *without_a(Stage.ENDLESS),
             f"it waits for them as long as it takes (--wait forever), and no round is spent{HINT}",
         ),
         (
             Obstacle(Stage.TOO_FEW, 1, here=2, least=3, patience=PatienceLeft(amnesty_s=9.0)),
-            "1 peer more",
-            "1 peer more",
-            TWO_HERE,
+            *("1 peer more", "1 peer more", TWO_HERE),
         ),
+        (*without_a(Stage.TOO_FEW, here=2, least=3), TWO_HERE),
         (
-            Obstacle(Stage.TOO_FEW, 1, (A,), Whose.LAST, here=2, least=3),
-            f"10.0.0.3:1, {MADE}",
-            f"1 peer, {MADE}",
-            TWO_HERE,
-        ),
-        (
-            Obstacle(Stage.TOO_FEW, 2, (A,), Whose.LAST, here=1, least=3),
-            f"10.0.0.3:1, {MADE}",
-            f"2 peers, {MADE}",
+            *without_a(Stage.TOO_FEW, 2, here=1, least=3),
             f"a model takes at least 3 peers, and 1 is here{HAND_OVER}",
         ),
         (Obstacle(Stage.WILLING, 0, (), Whose.LAST), f"somebody {MADE}", f"somebody {MADE}", AS_LONG),
         (
             Obstacle(Stage.VERSIONS, 1, (A,), Whose.OTHERS),
-            f"10.0.0.3:1, {OTHERS}",
-            f"1 peer, {OTHERS}",
-            f"no group can form without them: {UPGRADE}",
+            *(f"10.0.0.3:1, {OTHERS}", f"1 peer, {OTHERS}", f"no group can form without them: {UPGRADE}"),
         ),
     ],
 )

@@ -24,14 +24,8 @@ from protocol.wire.messages import Base
 from tests.statistics_rows import FOLDER, trial
 
 PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
-PRIVATE = (
-    "privacy.mechanism=dp-sgd",
-    "privacy.epsilon=4",
-    "statistics.share=0.5",
-    "statistics.models=[]",
-    "statistics.survival=[]",
-    "statistics.tables=[]",
-)
+NONE = tuple(f"statistics.{part}=[]" for part in ("models", "survival", "tables"))
+PRIVATE = ("privacy.mechanism=dp-sgd", "privacy.epsilon=4", "statistics.share=0.5", *NONE)
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +121,6 @@ def test_members_must_ask_for_the_same_and_learners_need_not():
             (*PRIVATE, "statistics.records=50000000", "privacy.epsilon=4000"),
             "statistics: records = 50000000 is not allowed",
         ),
-        (("statistics.least_rows=1000",), "has 480 rows; allowed by statistics.least_rows: 1000 or more"),
     ],
 )
 def test_what_is_refused(changes, words):

@@ -67,14 +67,29 @@ def test_a_node_that_is_refused_after_an_offer_keeps_what_it_has_spent(tmp_path,
     assert (out / "node.key").exists()
 
 
-def test_a_folder_with_files_of_others_is_new_but_not_with_a_log_of_a_database_that_is_missing(tmp_path):
+def test_a_folder_with_files_of_others_is_new(tmp_path):
     for name in ("notes.txt", "a.csv", "node.key", "page.token", "lock", "predictions.csv"):
         (tmp_path / name).touch()
     for has_key in (True, False):
         check_folder(tmp_path, tmp_path / "node.key", has_key=has_key)
-    (tmp_path / "state.db-wal").touch()
-    with pytest.raises(ConfigError, match=r"has state\.db-wal, but its state\.db is missing"):
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        *("history.jsonl", "model.safetensors", "private.safetensors", "summary.json"),
+        *("vectors", "certificates", "node.key.spent", "state.db-wal"),
+    ],
+)
+def test_what_belongs_to_a_state_is_refused_without_one(tmp_path, left):
+    """Without the state, epsilon would begin at zero again, whichever file is left."""
+    (tmp_path / left).touch()
+    with pytest.raises(ConfigError) as caught:
         check_folder(tmp_path, tmp_path / "node.key", has_key=True)
+    assert str(caught.value) == (
+        f"--out {tmp_path} has {left}, but its state.db is missing, which knows what was spent: put the "
+        "newest copy of it back, or give another --out (docs/operating.md, Backup)"
+    )
 
 
 @pytest.mark.parametrize(

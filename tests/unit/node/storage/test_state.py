@@ -227,23 +227,30 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(state, tmp_path
         assert database.execute("pragma user_version").fetchone() == (7,)
 
 
-def test_what_is_no_database_of_a_node_is_refused(tmp_path):
-    def refused(line: str) -> None:
-        with pytest.raises(UserError, match=line):
-            opened(tmp_path)
-        (tmp_path / "state.db").unlink()
+def test_what_is_no_whole_database_of_a_node_is_refused(state, tmp_path):
+    state.close()
+    path = tmp_path / "state.db"
+    whole, lost = path.read_bytes(), "knows what was spent: put the newest copy back"
 
-    for text in (b"", b"x" * 5000):
-        (tmp_path / "state.db").write_bytes(text)
-        refused("knows what was spent: put the newest copy back")
-    with database_of(tmp_path) as database:
-        database.execute("pragma journal_mode = wal")
-    refused("is empty, and it knows what was spent")
-    (tmp_path / "state.db").write_bytes(b"this is not a database, and it is long enough" * 100)
-    refused(r"state\.db cannot be used")
-    with database_of(tmp_path) as database:
-        database.execute("create table ledger (sid blob primary key, epsilon real)")
-    refused("another version")
+    def refused(content: bytes | None, line: str) -> None:
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(ConfigError, match=line):
+            opened(tmp_path)
+        path.unlink()
+
+    assert len(whole) >= 5 * 4096
+    for size in (0, 100, 4096, 2 * 4096, len(whole) // 2, len(whole) - 4096, len(whole) - 1):
+        refused(whole[:size], lost)
+    refused(b"x" * 5000, lost)
+    refused(b"this is not a database, and it is long enough" * 100, r"state\.db cannot be used")
+    for made, line in (
+        ("pragma journal_mode = wal", "is empty, and it knows what was spent"),
+        ("create table ledger (sid blob primary key, epsilon real)", "another version"),
+    ):
+        with database_of(tmp_path) as database:
+            database.execute(made)
+        refused(None, line)
 
 
 def of_version_2(folder) -> None:
@@ -328,19 +335,6 @@ def test_an_aggregate_replaces_base_and_spent_and_keeps_fresh_progress_and_the_b
     assert bytes(state.base_piece(new.digest, 0)) == vector(5).tobytes()
     assert state.base_piece(b"?" * 32, 0) is state.base_piece(new.digest, 1) is None
     assert list(state.past) == [new.sid]
-
-
-def test_certificates_are_kept_for_two_generations(state, tmp_path):
-    for generation in (1, 2, 3):
-        new = base(generation, generation)
-        state.keep_parts((Sum(new.sid, b"k" * 32, bytes(32), (), bytes(64), 0, b"payload"),))
-        state.adopt(new, vector(generation), generation, kept(state, new), ())
-    assert state.kept_part(base(3, 3).sid, b"k" * 32, 0) == b"payload"
-    assert state.kept_part(base(1, 1).sid, b"k" * 32, 0) is None
-    assert len(vectors_in(tmp_path)) == 2, "vectors that nothing names are deleted"
-    state = reopened(state, tmp_path)
-    assert list(state.sessions) == [base(generation, generation).sid for generation in (2, 3)]
-    assert len(state.sessions) == KEPT_SESSIONS
 
 
 def result(sid: bytes) -> ResultCertificate:
@@ -435,14 +429,17 @@ def test_pieces_of_a_sum_are_served_under_their_senders_header_and_totals_before
     assert b"?" * 32 not in state._parts, "what somebody made up is not remembered"
 
 
-def test_totals_of_masked_sessions_are_swept_with_their_certificates(state, tmp_path):
-    """So are those of a session that never ended."""
+def test_certificates_and_parts_are_kept_for_two_generations_and_swept_together(state, tmp_path):
+    """So are the parts of a session that never ended."""
     state.keep_parts((TotalPiece(b"u" * 32, 0, b"unfinished"),))
-    old, *_, new = [masked_session(state, generation) for generation in (1, 2, 3)]
+    old, *later = [masked_session(state, generation) for generation in (1, 2, 3)]
     assert state.kept_part(old.sid, NOBODY, 0) is state.kept_part(b"u" * 32, NOBODY, 0) is None
-    assert state.kept_part(new.sid, NOBODY, 0) == b"one"
+    assert state.kept_part(later[-1].sid, NOBODY, 0) == b"one"
     files = {path.name for path in (tmp_path / "certificates").iterdir()}
-    assert files == {f"{base(generation, generation).sid.hex()}.parts" for generation in (2, 3)}
+    assert files == {f"{new.sid.hex()}.parts" for new in later}
+    assert len(vectors_in(tmp_path)) == 2, "vectors that nothing names are deleted"
+    assert [*reopened(state, tmp_path).sessions] == [new.sid for new in later]
+    assert len(later) == KEPT_SESSIONS
 
 
 def test_a_certificate_is_not_there_before_its_base_is(state, tmp_path):
@@ -567,18 +564,6 @@ def test_an_offer_that_the_database_did_not_take_counts_after_a_restart_once(tmp
         assert (state.recovered, state.offers) == (recovered, 1)
         assert private_parts(state) == (Ledger.of((STEPS, RELEASE)), (STEPS,), ())
         state.close()
-
-
-def test_a_new_folder_begins_with_what_the_key_has_spent_and_adds_to_it(tmp_path):
-    state = with_file(tmp_path, "a")
-    charged(state, 1, receipt(STEPS))
-    state.close()
-    other = with_file(tmp_path, "b")
-    assert (other.recovered, other.ledger) == (1, Ledger.of((STEPS,)))
-    charged(other, 2, receipt(RELEASE))
-    other.close()
-    state = with_file(tmp_path, "a")
-    assert (state.recovered, state.ledger) == (1, Ledger.of((STEPS, RELEASE)))
 
 
 ROW = Unit("one record", Relation.ADD_REMOVE, "L2")
@@ -1025,21 +1010,6 @@ def test_the_counts_of_others_survive_in_the_order_in_which_they_changed(state, 
     assert [*state.counts.values()] == kept_ones
     again = reopened(state, tmp_path)
     assert [*again.counts.values()] == [*again.node_state.counts.values()] == kept_ones
-
-
-def test_its_own_count_is_of_all_that_is_charged_on_disk(tmp_path):
-    spending = SpendFile(tmp_path / "key", KEY, "digits")
-    state = opened(tmp_path, spending=spending)
-    assert state.charged == state.node_state.charged == ChargeCount()
-    state.charge(b"a" * 32, 1, 1, receipt(STEPS, STEPS, RELEASE))
-    state.bind(OpenVote(b"v" * 32, 0), Charge(b"b" * 32, 2, 2, (STEPS,)))
-    assert state.charged == ChargeCount(3, 1)
-    state.close()
-    with closing(opened(tmp_path, spending=spending)) as again:
-        assert again.charged == again.node_state.charged == ChargeCount(3, 1)
-    (tmp_path / "state.db").unlink()
-    spending.add((Charge(b"c" * 32, 3, 3, (RELEASE,)),))
-    assert opened(tmp_path, spending=spending).charged == ChargeCount(3, 2)
 
 
 def test_a_folder_of_an_older_version_keeps_counts_from_now_on(state, tmp_path):

@@ -12,7 +12,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.invitation.roster import Member, vouch_for
 from tests.invitations import INVITER, JOINER, OTHER, ROSTER
 
-OWN = Own('/data/"odd" name.csv', "decimal=comma", "own-person")
+OWN = Own('/data/"odd" name.csv', "decimal=comma", "own-person", encoder="/models/notes")
 
 
 def test_what_is_written_is_read_and_is_for_its_owner_alone(tmp_path):

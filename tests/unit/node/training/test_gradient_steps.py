@@ -12,7 +12,7 @@ from torch import nn
 from mechanisms.gradients import clipped_sum
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SeededWords, SystemWords
-from node.data.dataset import Dataset, OfPersons, load_dataset
+from node.data.dataset import Dataset, OfPersons
 from node.models import MLP, Linear
 from node.task.load import load_task
 from node.task.sections import TrainSection
@@ -195,11 +195,6 @@ def test_layers_that_look_at_one_row_at_a_time_have_private_steps():
     steps = PrivateSteps(model, loss, rows_of(20), 10, RULE, words(1))
     assert all(value.grad is None for value in model.parameters()), "what was tried is thrown away"
     assert math.isfinite(steps.backward(torch.arange(4)))
-
-
-@pytest.fixture(scope="module")
-def dataset():
-    return load_dataset(load_task("digits", []), None, (0, 20))
 
 
 def trainer(dataset, rule, source, *overrides, seed=0):

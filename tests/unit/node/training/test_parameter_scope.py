@@ -11,7 +11,7 @@ from torch import nn
 
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SystemWords
-from node.data.dataset import Dataset, load_dataset
+from node.data.dataset import Dataset
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters, describe_difference
 from node.training.batch_norm import BatchNorms
@@ -29,11 +29,6 @@ OWN = "model.class=tests.own_models:"
 BODY = (f"{OWN}WithBody", "model.args={}", "train.epochs=1")
 HEAD = (*BODY, "train.parameters=head.*")
 RULE = GradientRule(1.0, 1.0, 0.1)
-
-
-@pytest.fixture(scope="module")
-def dataset():
-    return load_dataset(load_task("digits", []), None, (0, 20))
 
 
 def trainer(dataset: Dataset, *overrides: str, rule: GradientRule | None = None) -> tuple[Trainer, nn.Module]:
@@ -88,23 +83,17 @@ def test_a_local_pattern_that_matches_nothing_else(dataset):
     assert "these are: 'body.0.weight, body.0.bias" in told(trainer, dataset, *HEAD, "train.local=neck.*")
 
 
-class StopAtThird(threading.Event):
-    asked = 0
-
-    def is_set(self):
-        self.asked += 1
-        return self.asked > 2
-
-
 @pytest.mark.parametrize(
     "overrides",
     [("train.parameters=layers.2.*", "train.local=layers.0.*"), (f"{OWN}Remembering", "model.args={}")],
 )
-def test_a_training_that_is_broken_off_or_diverges_leaves_nothing_in_what_is_a_node_s_own(dataset, overrides):
+def test_a_training_that_is_broken_off_or_diverges_leaves_nothing_in_what_is_a_node_s_own(
+    dataset, stop_at_third, overrides
+):
     subject, model = trainer(dataset, *overrides)
     before, vector = state(model), subject.vector()
     with pytest.raises(Interrupted):
-        subject.train(vector, 1, StopAtThird())
+        subject.train(vector, 1, stop_at_third)
     assert not moved(before, model) & set(subject.own_names)
     with pytest.raises(Diverged):
         subject.train(np.full_like(vector, np.nan), 1, NEVER)

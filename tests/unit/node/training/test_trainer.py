@@ -30,11 +30,6 @@ from tests.unit.node.cases import cases
 NEVER = threading.Event()
 
 
-@pytest.fixture(scope="module")
-def dataset():
-    return load_dataset(load_task("digits", []), None, (0, 20))
-
-
 def trainer(dataset, *overrides, seed=0, clock=CLOCK):
     task = load_task("digits", overrides)
     model = build_model(task, dataset)
@@ -183,18 +178,11 @@ def test_a_proximal_term_is_that_of_the_loss(dataset, shared):
     assert np.linalg.norm(found - start) < np.linalg.norm(free.train(start, 1, NEVER).vector - start)
 
 
-def test_training_that_was_stopped_leaves_nothing_to_the_next(dataset):
-    class StopAtThird(threading.Event):
-        asked = 0
-
-        def is_set(self):
-            self.asked += 1
-            return self.asked > 2
-
+def test_training_that_was_stopped_leaves_nothing_to_the_next(dataset, stop_at_third):
     subject, start = trainer(dataset)
     wanted = subject.train(start, 1, NEVER).vector
     with pytest.raises(Interrupted):
-        subject.train(start, 1, StopAtThird())
+        subject.train(start, 1, stop_at_third)
     assert np.array_equal(subject.train(start, 1, NEVER).vector, wanted)
 
 

@@ -329,8 +329,7 @@ def test_an_inviter_begins_with_the_invitation(said):
 
 
 @pytest.mark.parametrize(
-    "message",
-    [OPEN.write(Answer(bytes(16))), OPEN.write(Share(bytes(32))), OPEN.write(Sealed(b"box"))],
+    "message", [OPEN.write(Answer(bytes(16))), OPEN.write(Share(bytes(32))), OPEN.write(Sealed(b"box"))]
 )
 def test_a_host_hears_only_what_it_waits_for(message):
     host = Host(SEAT, INVITATION, None, *random(7))

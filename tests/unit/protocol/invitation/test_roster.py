@@ -44,25 +44,20 @@ def test_a_list_that_was_changed_has_no_signature_and_all_but_the_signature_make
     assert (changed.digest == ROSTER.digest) == ("signature" in change)
 
 
-def test_a_list_without_its_inviter_is_refused():
-    with pytest.raises(RemoteProtocolError, match="its inviter is not on"):
-        check_roster(closed(MEMBERS[1:]))
-
-
-def test_a_list_with_one_name_twice_is_refused():
-    with pytest.raises(RemoteProtocolError, match='two members would be called "WARD B"'):
-        check_roster(closed((*MEMBERS[:2], Member("WARD B", OTHER.public))))
-
-
-def test_a_list_with_one_key_twice_is_refused():
-    with pytest.raises(RemoteProtocolError, match="do not ascend"):
-        check_roster(closed((*MEMBERS[:2], Member("Ward C", JOINER.public))))
-
-
-@pytest.mark.parametrize("members", [ROSTER.members[::-1], ROSTER.members[:1] * 2])
-def test_a_list_out_of_order_is_refused(members):
-    with pytest.raises(RemoteProtocolError, match="do not ascend"):
-        check_roster(replace(ROSTER, members=members))
+@pytest.mark.parametrize(
+    ("roster", "wrong"),
+    [
+        (closed(MEMBERS[1:]), "its inviter is not on"),
+        (closed((*MEMBERS[:2], Member("WARD B", OTHER.public))), 'two members would be called "WARD B"'),
+        (closed((*MEMBERS[:2], Member("Ward C", JOINER.public))), "do not ascend"),
+        (replace(ROSTER, members=ROSTER.members[::-1]), "do not ascend"),
+        (replace(ROSTER, members=ROSTER.members[:1] * 2), "do not ascend"),
+    ],
+    ids=["without its inviter", "a name twice", "a key twice", "out of order", "a member twice"],
+)
+def test_a_list_that_was_never_right_is_refused(roster, wrong):
+    with pytest.raises(RemoteProtocolError, match=wrong):
+        check_roster(roster)
 
 
 @pytest.mark.parametrize("name", ["", " Ward", "Ward ", "Ward\n", "Ward\u202e", "W" * 41, "\x1b[2J", 7])

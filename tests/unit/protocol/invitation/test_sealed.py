@@ -37,8 +37,7 @@ def test_ends_with_one_password_prove_it_and_read_each_other():
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"inviters": b"cod"}, {"rooms": ("48213", "48214")}, {"sids": (SID, b"s" * 32)}],
+    "change", [{"inviters": b"cod"}, {"rooms": ("48213", "48214")}, {"sids": (SID, b"s" * 32)}]
 )
 def test_another_password_room_or_nonce_is_no_session(change):
     joiner, inviter = sessions(**change)

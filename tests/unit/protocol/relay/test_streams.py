@@ -18,15 +18,7 @@ from protocol.relay.stream import (
     Received,
     Room,
 )
-from protocol.relay.streams import (
-    FULL_PROBE_S,
-    LAST_WORDS,
-    REMEMBERED,
-    Limited,
-    NoStream,
-    Ready,
-    Streams,
-)
+from protocol.relay.streams import FULL_PROBE_S, LAST_WORDS, REMEMBERED, Limited, NoStream, Ready, Streams
 from protocol.relay.ways import CLOSED_S, SILENT_S, CarrierId
 
 A, B, C, STRANGER = (bytes([number]) * 32 for number in range(1, 5))
@@ -392,10 +384,7 @@ def test_another_process_of_a_member_ends_its_streams(end):
     assert end.kinds() == [OPEN]
     end.relay_says(FrameKind.HERE, stream=7, carrier=BULK_BY)
     assert end.kinds() == []
-    assert end.relay_says(FrameKind.HERE, stream=8) == [
-        Ended(stream, "its process has ended"),
-        Ready(BY),
-    ]
+    assert end.relay_says(FrameKind.HERE, stream=8) == [Ended(stream, "its process has ended"), Ready(BY)]
 
 
 def test_a_relay_that_is_full_is_asked_soon(end):

@@ -9,15 +9,7 @@ import pytest
 from protocol.errors import RemoteProtocolError
 from protocol.relay.admission import CarrierKind
 from protocol.relay.frames import FROM_RELAY, PIECE_BYTES, Absence, Frame, FrameKind, read_frame
-from protocol.relay.switch import (
-    DAY_S,
-    KNOWN_SWARMS,
-    LIMITS,
-    MAX_KNOWN_KEYS,
-    MIB,
-    SwarmId,
-    Switch,
-)
+from protocol.relay.switch import DAY_S, KNOWN_SWARMS, LIMITS, MAX_KNOWN_KEYS, MIB, SwarmId, Switch
 from protocol.relay.waiting import FRAME_COST_BYTES, MAX_NOTES
 
 A, B, C, STRANGER = (bytes([number]) * 32 for number in (1, 2, 3, 4))

@@ -17,6 +17,7 @@ TRAINED_S = 40.0
 OFFERED = NOW + TRAINED_S
 LATE = OFFERED + T_GROUP_S - 2 * TRAINED_S + 1
 """Who ends a round by now, and trains for twice as long, is back after this node's T_group."""
+SEVEN = of_names(f"127.0.0.1:{port}" for port in range(7))
 
 
 def waiting(**changes) -> Node:
@@ -50,36 +51,22 @@ def test_it_waits_while_the_others_may_be_a_quorum_with_it_and_ends_with_the_one
 
 
 @pytest.mark.parametrize(
-    ("at", "changes"),
+    ("own", "at", "said"),
     [
-        (LATE - 2, {"round": 1}),
-        (NOW + 1, {"round": 1}),
-        (LATE, {}),
-        (LATE, {"round": 1, "base": base_of(vector(1), 1)}),
-        (LATE, {"round": 1, "instance": b"2" * 16}),
+        pytest.param({}, LATE - 2, {"round": 1}, id="back in time"),
+        pytest.param({}, NOW + 1, {"round": 1}, id="before the offer"),
+        pytest.param({}, LATE, {}, id="no round ended"),
+        pytest.param({}, LATE, {"round": 1, "base": base_of(vector(1), 1)}, id="with a sum"),
+        pytest.param({}, LATE, {"round": 1, "instance": b"2" * 16}, id="another start"),
+        pytest.param({"electorate": SEVEN}, LATE, {"round": 1}, id="they would be no quorum either"),
+        pytest.param({"wait_s": 1000.0}, LATE, {"round": 1}, id="its owner waits longer"),
     ],
-    ids=["back in time", "before the offer", "no round ended", "with a sum", "another start"],
 )
-def test_it_waits_on_for_who_is_not_missed(at, changes):
-    mine = waiting()
+def test_it_waits_on_for_who_is_not_missed(own, at, said):
+    mine = waiting(**own)
     for key in OTHERS:
-        hears(mine, key, at, **changes)
+        hears(mine, key, at, **said)
     assert not ends(mine, LATE)
-
-
-def test_it_waits_on_where_those_that_ended_would_be_no_quorum_either():
-    mine = waiting(electorate=of_names(f"127.0.0.1:{port}" for port in range(7)))
-    for key in OTHERS:
-        hears(mine, key, LATE, round=1)
-    assert not ends(mine, LATE)
-
-
-def test_it_waits_as_long_as_its_owner_wants():
-    mine = waiting(wait_s=1000.0)
-    for key in OTHERS:
-        hears(mine, key, LATE, round=1)
-    assert not ends(mine, LATE)
-    assert mine.status.deadline == OFFERED + 1000.0
 
 
 def test_too_few_for_a_group_are_none():

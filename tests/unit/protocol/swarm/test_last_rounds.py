@@ -110,11 +110,7 @@ def test_a_node_that_followed_before_its_restart_follows_from_the_start():
 
 def test_a_round_without_an_offer_ends_after_t_group():
     one = following()
-    assert (one.status.phase, one.status.waiting_for, one.status.deadline) == (
-        "following",
-        (),
-        NOW + T_GROUP,
-    )
+    assert (one.status.phase, one.status.waiting_for, one.status.deadline) == ("following", (), NOW + T_GROUP)
     assert one._follower.deadline == NOW + T_GROUP
     assert "Failed" not in kinds(one.tick(NOW + T_GROUP - 1))
     ended = one.tick(NOW + T_GROUP)
@@ -190,21 +186,31 @@ def test_ones_own_round_before_ends_no_round_without_an_offer():
 # -- nobody offers ---------------------------------------------------------------------------------------
 
 
-def test_where_all_known_follow_a_round_ends_at_once_as_the_last_one():
-    one = hearing(hello(TWO, following=True), hello(THREE, following=True))
-
-    assert only(one.follow(NOW), Failed) == ALL_SPENT
+FOLLOW = {"following": True}
 
 
-def test_a_round_ends_when_too_few_are_left_that_offer():
+@pytest.mark.parametrize(
+    ("known", "ends"),
+    [
+        pytest.param({TWO: FOLLOW, THREE: FOLLOW}, True, id="all that are known follow"),
+        pytest.param({}, False, id="alone"),
+        pytest.param({TWO: FOLLOW, THREE: {}, FOUR: {}, FIVE: {}}, False, id="three offer"),
+        # What one alone shows is not adopted, and not waited for.
+        pytest.param({TWO: FOLLOW | {"base": BETTER}, THREE: FOLLOW, FOUR: FOLLOW}, True, id="one is ahead"),
+    ],
+)
+def test_a_round_without_an_offer_ends_at_once_as_the_last_one_where_too_few_offer(known, ends):
+    one = hearing(*(hello(key, **said) for key, said in known.items()))
+
+    assert [end for end in one.follow(NOW) if isinstance(end, Failed)] == [ALL_SPENT] * ends
+
+
+def test_a_round_ends_when_too_few_are_left_that_offer_but_one_that_cannot_be_reached_may_later():
     one = hearing(hello(TWO, following=True), hello(THREE), hello(FOUR), hello(FIVE))
+    one.unreachable(endpoint(THREE), "connection refused", NOW)
     assert "Failed" not in kinds(one.follow(NOW))
 
     assert only(heard(one, hello(THREE, following=True, counter=COUNTER + 1), NOW), Failed) == ALL_SPENT
-
-
-def test_alone_a_round_is_waited_for():
-    assert "Failed" not in kinds(hearing().follow(NOW))
 
 
 def test_while_joining_somebody_who_offers_may_still_answer():
@@ -214,13 +220,6 @@ def test_while_joining_somebody_who_offers_may_still_answer():
     assert "Failed" not in kinds(one.follow(NOW))
 
     assert only(heard(one, hello(THREE, following=True), NOW), Failed) == ALL_SPENT
-
-
-def test_one_that_can_not_be_reached_now_may_offer_later():
-    one = hearing(hello(TWO, following=True), hello(THREE), hello(FOUR), hello(FIVE))
-    one.unreachable(endpoint(THREE), "connection refused", NOW)
-
-    assert "Failed" not in kinds(one.follow(NOW))
 
 
 def all_follow_and_are_ahead() -> Node:
@@ -255,13 +254,6 @@ def test_the_last_base_is_asked_for_again_where_all_follow():
 
     assert "Failed" not in kinds(again)
     assert one._catch_up.busy
-
-
-def test_a_base_that_can_not_be_adopted_is_not_waited_for():
-    ahead = hello(TWO, following=True, base=BETTER)
-    one = hearing(ahead, hello(THREE, following=True), hello(FOUR, following=True))
-
-    assert only(one.follow(NOW), Failed) == ALL_SPENT
 
 
 # -- one thing at a time ---------------------------------------------------------------------------------

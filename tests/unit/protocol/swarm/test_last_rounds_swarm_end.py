@@ -211,11 +211,21 @@ REFUSED, SILENT = "connection refused", "does not answer in time"
 
 
 @pytest.mark.parametrize(
-    ("why", "deserted"), [((REFUSED, REFUSED), True), ((REFUSED, SILENT), False), ((REFUSED,), False)]
+    ("named", "said", "why", "deserted"),
+    [
+        pytest.param((TWO, THREE), (), (REFUSED, REFUSED), True, id="every process is gone"),
+        pytest.param((TWO, THREE), (), (REFUSED, SILENT), False, id="one is silent"),
+        pytest.param((TWO, THREE), (), (REFUSED,), False, id="one was not tried yet"),
+        pytest.param((), (), (), False, id="nobody was named: others come to it"),
+        pytest.param((TWO,), (hello(TWO),), (REFUSED,), False, id="one was heard since the start"),
+        pytest.param((TWO,), (hello(TWO, leaving=True),), (REFUSED,), False, id="one has left since"),
+    ],
 )
-def test_a_swarm_is_gone_where_every_process_is(why, deserted):
-    one = node(ONE, seeds=(endpoint(TWO), endpoint(THREE)))
+def test_a_swarm_is_gone_where_every_process_is_and_nobody_was_heard(named, said, why, deserted):
+    one = node(ONE, seeds=tuple(endpoint(key) for key in named))
     one.open(NOW)
+    for message in said:
+        heard(one, message, NOW)
     for key, reason in zip((TWO, THREE), why, strict=False):
         one.unreachable(endpoint(key), reason, NOW)
     assert one.swarm_end.is_deserted is deserted
@@ -227,21 +237,6 @@ def test_a_swarm_by_keys_is_never_gone_who_starts_first_waits_for_the_others():
     one.open(NOW)
     for key in (TWO, THREE):
         one.unreachable(of_key(key.public), REFUSED, NOW)
-    assert not one.swarm_end.is_deserted
-
-
-def test_a_node_that_was_named_nobody_is_not_deserted_others_come_to_it():
-    one = node(ONE, seeds=())
-    one.open(NOW)
-    assert not one.swarm_end.is_deserted
-
-
-@pytest.mark.parametrize("flags", [{}, {"leaving": True}])
-def test_a_swarm_is_not_gone_where_anybody_was_heard_since_the_start(flags):
-    one = node(ONE, seeds=(endpoint(TWO),))
-    one.open(NOW)
-    heard(one, hello(TWO, **flags), NOW)
-    one.unreachable(endpoint(TWO), REFUSED, NOW)
     assert not one.swarm_end.is_deserted
 
 

@@ -1,24 +1,13 @@
 """Needless waits, each of which the simulator found as an outlier among random schedules."""
 
 import numpy as np
+import pytest
 
 from protocol.actions import Action, Failed, Reason
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.node import Node
 from protocol.wire.messages import Message
-from tests.parts import (
-    COUNTER,
-    NOW,
-    announce,
-    endpoint,
-    group_of,
-    heard,
-    members,
-    only,
-    outbox,
-    rand,
-    ready,
-)
+from tests.parts import COUNTER, NOW, announce, endpoint, group_of, heard, members, only, outbox, rand, ready
 from tests.wires import INITIAL, hello, node
 
 ONE, TWO, THREE = members(3)
@@ -70,23 +59,15 @@ def test_the_group_is_waited_for_while_others_may_still_be_in_a_session():
     assert two._seeker.offer.wait.deadline == NOW + 15.0 + 15.0
 
 
-def holding_three() -> Matchmaker:
+@pytest.mark.parametrize(
+    ("said", "sent"), [({"round": 1}, 0), ({}, 3)], ids=["of the round after", "of the same round and base"]
+)
+def test_a_newer_announcement_voids_a_ready_whose_round_its_owner_has_ended_and_no_other(said, sent):
     held = Matchmaker(ONE, 3)
     for key in (ONE, TWO, THREE):
         held.ready(ready(key, ONE.public, base=INITIAL), NOW)
-    return held
-
-
-def test_a_ready_of_a_round_that_its_owner_has_ended_is_void():
-    held = holding_three()
-    held.announce(announce(THREE, base=INITIAL, round=1, counter=COUNTER + 100), NOW)
-    assert held.close_groups(NOW) == []
-
-
-def test_a_newer_announcement_of_the_same_round_and_base_voids_nothing():
-    held = holding_three()
-    held.announce(announce(THREE, base=INITIAL, counter=COUNTER + 100), NOW)
-    assert len(held.close_groups(NOW)) == 3
+    held.announce(announce(THREE, base=INITIAL, counter=COUNTER + 100, **said), NOW)
+    assert len(held.close_groups(NOW)) == sent
 
 
 def test_a_ready_is_not_taken_back_by_an_older_one_that_comes_late():

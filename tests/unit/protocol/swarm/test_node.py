@@ -243,35 +243,21 @@ def test_bulk_that_is_on_its_way_has_time_of_its_own_and_the_transport_knows_how
     assert not fresh.runs(message)
 
 
-def test_a_member_that_can_not_be_reached_ends_the_session_at_once():
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [
+        pytest.param({"instance": b"2" * 16, "counter": COUNTER + 1000}, [TWO.public], id="it started anew"),
+        # Not who says so, but whom both waited for.
+        pytest.param({"round": 1, "counter": COUNTER + 1000}, [THREE.public], id="it ended the round"),
+        pytest.param({"counter": COUNTER - 1}, [], id="earlier"),
+        pytest.param({"counter": COUNTER + 1000}, [], id="it only announces itself"),
+    ],
+)
+def test_a_member_that_shows_that_it_has_left_the_session_ends_it_at_once(said, missing):
     wires = to_shares(swarm())
-    actions = wires[ONE].unreachable(endpoint(TWO), "connection refused", NOW)
+    actions = heard(wires[ONE], Hello(announce(TWO, base=INITIAL, **said), bytes(16), False, ""), NOW)
 
-    assert only(actions, Failed).missing == (TWO.public,)
-
-
-def test_a_member_that_started_anew_ends_the_session_at_once():
-    wires = to_shares(swarm())
-    anew = announce(TWO, instance=b"2" * 16, base=INITIAL, counter=COUNTER + 1000)
-    actions = heard(wires[ONE], Hello(anew, bytes(16), False, ""), NOW)
-
-    assert only(actions, Failed).missing == (TWO.public,)
-
-
-def test_a_member_that_ended_the_round_on_the_old_base_ends_the_session_at_once():
-    wires = to_shares(swarm())
-    alone = announce(TWO, base=INITIAL, round=1, counter=COUNTER + 1000)
-    actions = heard(wires[ONE], Hello(alone, bytes(16), False, ""), NOW)
-
-    assert only(actions, Failed).missing == (THREE.public,)  # not who said so, but who both waited for
-
-
-@pytest.mark.parametrize("changes", [{"counter": COUNTER - 1}, {"counter": COUNTER + 1000}])
-def test_a_member_that_only_announces_itself_ends_nothing(changes):
-    wires = to_shares(swarm())
-    same = announce(TWO, base=INITIAL, **changes)
-
-    assert "Failed" not in kinds(heard(wires[ONE], Hello(same, bytes(16), False, ""), NOW))
+    assert [end.missing for end in actions if isinstance(end, Failed)] == [(key,) for key in missing]
 
 
 # -- groups that are not joined ----------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_every_step_is_spent_before_its_vector_leaves():
     assert Counter(Counter(spent).values()) == {len(KEYS): ROUND}
 
 
-@pytest.mark.parametrize("step", range(1, ROUND))
+@pytest.mark.parametrize("step", [1, ROUND - 1])
 def test_a_member_that_leaves_ends_the_run_and_the_others_go_on_without_it(step):
     wires = swarm()
     for _ in range(step):
@@ -116,7 +116,7 @@ def test_a_member_that_leaves_ends_the_run_and_the_others_go_on_without_it(step)
     assert generations(wires, others) == {step + 1}
 
 
-@pytest.mark.parametrize("step", range(1, ROUND))
+@pytest.mark.parametrize("step", [1, ROUND - 1])
 def test_a_member_whose_link_breaks_between_two_steps_ends_the_run(step):
     wires = swarm()
     for _ in range(step):
@@ -130,7 +130,7 @@ def test_a_member_whose_link_breaks_between_two_steps_ends_the_run(step):
     assert generations(wires, others) == {step + 1}
 
 
-@pytest.mark.parametrize("step", range(ROUND - 1))
+@pytest.mark.parametrize("step", [0, ROUND - 2])
 @pytest.mark.parametrize("all_to_all_bytes", [0, ALL_TO_ALL_BYTES])
 def test_a_member_that_lacks_a_result_gets_it_from_who_is_in_the_next_step(step, all_to_all_bytes):
     """No RELEASE of this step reaches it. A vector of the next step shows it that the others have finished.
@@ -177,7 +177,7 @@ def torn(step: int) -> Runs:
     return wires
 
 
-@pytest.mark.parametrize("step", range(ROUND))
+@pytest.mark.parametrize("step", [0, 2, ROUND - 1])
 def test_who_voted_in_a_step_makes_no_other_strong_base_in_its_place(step):
     """A quorum of the electors is left, but their votes are bound: once they meet again, one base is left."""
     wires = torn(step)

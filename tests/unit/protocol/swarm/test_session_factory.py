@@ -39,11 +39,7 @@ def test_two_whose_link_may_be_cut_go_first_if_both_are_here():
 
 @pytest.mark.parametrize(
     ("changes", "vectors"),
-    [
-        ({"seeds": ("a:1", "b:1", "c:1")}, 3),
-        ({}, MAX_MEMBERS - 1),
-        ({"masked": MASKED}, 2),
-    ],
+    [({"seeds": ("a:1", "b:1", "c:1")}, 3), ({}, MAX_MEMBERS - 1), ({"masked": MASKED}, 2)],
     ids=["named", "any", "masked"],
 )
 def test_one_bulk_message_may_take_as_long_as_all_of_its_step(changes, vectors):

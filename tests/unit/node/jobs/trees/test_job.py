@@ -8,6 +8,7 @@ from node.jobs.additive.job import AdditiveJob
 from node.jobs.additive.state import Plan
 from node.jobs.trees.job import Forest, Rows, TreesJob
 from node.models.tree_ensemble import grown
+from scenarios.swarms.job_sums import replay_job
 
 RNG = np.random.default_rng(23)
 COLUMNS = (("number", 2), ("number", 1), ("category", 3))
@@ -17,12 +18,8 @@ CLASSES, NUMBERS = Plan(COLUMNS, 12, RANGES, (1.0, 1.0)), Plan(COLUMNS, 12, RANG
 
 def rows(n=1500):
     """Rows whose score is a product of two columns, missing values of the first, and a category."""
-    first, second, missing = (
-        RNG.normal(size=n).clip(-3, 3),
-        RNG.normal(size=n).clip(-3, 3),
-        RNG.random(n) < 0.1,
-    )
-    group = RNG.integers(0, 3, n)
+    first, second = (RNG.normal(size=n).clip(-3, 3) for _ in range(2))
+    missing, group = RNG.random(n) < 0.1, RNG.integers(0, 3, n)
     x = np.stack([np.where(missing, 0, first), missing, second, *np.eye(3)[group].T], 1).astype(np.float32)
     return torch.from_numpy(x), 3 * np.where(missing, -0.5, first * second) + np.array([0, 1.0, -1])[group]
 
@@ -34,15 +31,9 @@ def learn(plan, forest, x, y, sites=3, held=5):
         out = part[::held] if held else part[:0]
         rest = np.setdiff1d(part, out)
         jobs.append(TreesJob(plan, forest, Rows(x[rest], y[rest]), Rows(x[out], y[out])))
-    base, generation = jobs[0].initial(), 0
-    while not jobs[0].is_over(base):
-        words = [job.contribution(base, generation).words for job in jobs]
-        assert {len(one) for one in words} == {jobs[0].words(generation)}
-        assert jobs[0].cost(generation) == ()
-        base = jobs[0].following(base, generation, sum(words), ())
-        assert len(base) == jobs[0].length
-        generation += 1
-    return jobs, base, generation
+    found = replay_job(jobs)
+    assert (len(found.base), jobs[0].cost(found.sums)) == (jobs[0].length, ())
+    return jobs, found.base, found.sums
 
 
 def scores(model, x):
@@ -88,12 +79,7 @@ def test_trees_that_do_not_help_are_none_and_the_curves_are_of_all_rows():
     assert f"{kept + 11}" in jobs[0].made(base)
     assert sums == 12 + (kept + 11) * 2, "the loss comes with the next tree, which ends its round"
     curves = [AdditiveJob(CLASSES, x[part], y[part]) for part in np.array_split(np.arange(900), 3)]
-    alone = curves[0].initial()
-    for generation in range(12):
-        if not curves[0].is_over(alone):
-            words = [job.contribution(alone, generation).words for job in curves]
-            alone = curves[0].following(alone, generation, sum(words), ())
-    assert torch.equal(model.values, curves[0].model(alone).values)
+    assert torch.equal(model.values, curves[0].model(replay_job(curves).base).values)
 
 
 def test_without_rows_held_out_all_trees_stay():

@@ -137,7 +137,7 @@ async def test_an_answer_may_come_in_pieces():
 
 
 async def test_who_does_not_answer_is_not_waited_for_and_the_late_answer_is_nobodys():
-    async with served(b"", timeout_s=0.05) as (client, script):
+    async with served(b"", timeout_s=0.5) as (client, script):
         with pytest.raises(TimeoutError):
             await client.post(SMALL, LINK)
         script.answers[:] = FINE, FINE  # one for the request before, if it is read as late as now

@@ -1,10 +1,9 @@
-"""Lines between members and a relay that can be cut, and the swarm of members that uses them."""
+"""Members whose peers are keys, and the relay between them, on real sockets."""
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
@@ -15,52 +14,8 @@ from node.system.system import System
 from protocol.relay.admission import Relay as RelayOfRoster
 from protocol.relay.admission import sign_members
 from protocol.wire.endpoints import of_key
-from tests.patience import ENOUGH_S
-from tests.relays import RELAY_KEY, SWARM, WORD, Relay
+from tests.relays import RELAY_KEY, SWARM, WORD, Relay, running
 from tests.unit.node.links import End, anybody
-
-
-class Line:
-    """Carries TCP connections from a port of its own to another; a cut ends all of them."""
-
-    def __init__(self):
-        self.to = None
-        self._writers = set()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.endpoint = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self.connections = 0
-
-    async def start(self):
-        self._server = await asyncio.start_server(self._carry, sock=self._listener)
-
-    def cut(self):
-        for writer in self._writers:
-            writer.transport.abort()
-
-    async def close(self):
-        self._server.close()
-        self.cut()
-        await self._server.wait_closed()
-
-    async def _carry(self, reader, writer):
-        self.connections += 1
-        with suppress(OSError):
-            far_reader, far_writer = await asyncio.open_connection(*self.to)
-            self._writers |= {writer, far_writer}
-            try:
-                await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
-            finally:
-                self._writers -= {writer, far_writer}
-                far_writer.close()
-        writer.close()
-
-
-async def _pump(reader, writer):
-    with suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
 
 
 class RelayAtHome:
@@ -80,6 +35,11 @@ class RelayAtHome:
         self._listener.close()
 
 
+def where(relay):
+    """Returns the address of a running relay."""
+    return relay.url.partition("://")[2]
+
+
 def in_roster(endpoint, inviter, word=WORD):
     """A relay as the roster names it."""
     licence = Relay().licences.give(inviter.public)
@@ -92,15 +52,11 @@ def roster(*keys):
 
 
 class Member(End):
-    """A transport whose endpoint is its key, with a line of its own to each relay."""
+    """A transport whose endpoint is its key, and its streams by relays."""
 
-    def __init__(self, key, keys, relays):
+    def __init__(self, key, credentials, relays):
         super().__init__(key)
-        self.lines = [Line() for _ in relays]
-        for line, relay in zip(self.lines, relays, strict=True):
-            line.to = relay.address
-        named = tuple(in_roster(line.endpoint, keys[0]) for line in self.lines)
-        self.streams = RelayedStreams(key, roster(*keys), named, warn=self.warnings.append)
+        self.streams = RelayedStreams(key, credentials, relays, warn=self.warnings.append)
         self.endpoint = of_key(key.public)
         tls = make_tls(key, "auto", self.endpoint, lambda _: frozenset())
         told = (self._receive, self._unreachable, self._reconnected, self.warnings.append)
@@ -111,26 +67,28 @@ class Member(End):
         return self.streams.presence[other.key.public]
 
 
+@asynccontextmanager
+async def connected(member, *routes):
+    """Runs a member, which serves these routes beside its own."""
+    async with AsyncExitStack() as stack:
+        stack.callback(member.listener.close)
+        await member.streams.start()
+        stack.push_async_callback(member.streams.close)
+        await member.transport.start(member.listener, [*routes])
+        stack.push_async_callback(member.transport.close)
+        yield member
+
+
 async def shown(_):
     return web.Response()
 
 
 @asynccontextmanager
-async def swarm(*keys, relays=1):
-    """Relays and members of one swarm, connected."""
-    there = [RelayAtHome() for _ in range(relays)]
-    async with AsyncExitStack() as stack, asyncio.timeout(ENOUGH_S):
-        for relay in there:
-            await relay.start()
-            stack.push_async_callback(relay.stop)
-        members = [Member(key, keys, there) for key in keys]
+async def swarm(*keys):
+    """Yields a relay's address and the members of one swarm, connected to it."""
+    async with running(tls="on") as (relay, _), AsyncExitStack() as stack:
+        named = (in_roster(where(relay), keys[0]),)
+        members = [Member(key, roster(*keys), named) for key in keys]
         for member in members:
-            for line in member.lines:
-                await line.start()
-                stack.push_async_callback(line.close)
-            await member.streams.start()
-            stack.push_async_callback(member.streams.close)
-            await member.transport.start(member.listener, [web.get("/metrics", shown)])
-            stack.callback(member.listener.close)
-            stack.push_async_callback(member.transport.close)
-        yield there, members
+            await stack.enter_async_context(connected(member, web.get("/metrics", shown)))
+        yield where(relay), members

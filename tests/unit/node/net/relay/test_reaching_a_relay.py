@@ -16,11 +16,11 @@ from node.system.errors import UserError
 from node.system.streams import KERNEL
 from protocol.relay.admission import Refused, Welcome, write_admission
 from protocol.wire import handshake
+from tests.e2e.proxy import proxied
 from tests.patience import ENOUGH_S
 from tests.relays import RELAY_KEY, running
 from tests.unit.node.links import ONE, OTHER, THIRD, far_side, tls_of, until
-from tests.unit.node.net.relay.lines import RelayAtHome, in_roster, roster
-from tests.unit.node.net.relay.proxies import proxied
+from tests.unit.node.net.relay.lines import RelayAtHome, in_roster, roster, where
 
 
 @pytest.fixture(autouse=True)
@@ -57,10 +57,6 @@ async def first_line(endpoint, **how):
         await asyncio.gather(starting, return_exceptions=True)
 
 
-def where(relay):
-    return relay.url.partition("://")[2]
-
-
 async def test_a_relay_is_reached_by_two_carriers():
     async with running(tls="on") as (relay, _), connected(where(relay)):
         (member,) = relay.relaying.view().members
@@ -69,13 +65,13 @@ async def test_a_relay_is_reached_by_two_carriers():
 
 @pytest.mark.parametrize(
     ("shows", "how"),
-    [("", {}), ("ward-c:p%40ss@", {"wants": "ward-c:p@ss"}), ("", {"intercepts": True})],
+    [("", {}), ("ward-c:p%40ss@", {"password": "ward-c:p@ss"}), ("", {"intercepts": True})],
     ids=["open", "password", "intercepting"],
 )
 async def test_a_relay_is_reached_through_a_proxy(monkeypatch, shows, how):
     async with (
         running(tls="on") as (relay, _),
-        proxied(monkeypatch, shows, **how) as proxy,
+        proxied(monkeypatch, shows, **how) as (_, proxy),
         connected(where(relay)),
     ):
         assert proxy.asked == [where(relay)] * 2
@@ -93,12 +89,12 @@ def test_hosts_that_no_proxy_names_are_reached_directly(monkeypatch):
     ("how", "shows", "why"),
     [
         (
-            {"wants": "ward-c:pass"},
+            {"password": "ward-c:pass"},
             "",
             "set the right one (HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT) and try again",
         ),
-        ({"wants": "ward-c:pass"}, "ward-c:wrong@", "the proxy asks for a password (407)"),
-        ({"status": 403}, "", "opens no connection (status 403): ask for an exception for 127.0.0.1"),
+        ({"password": "ward-c:pass"}, "ward-c:wrong@", "the proxy asks for a password (407)"),
+        ({"refuses": True}, "", "opens no connection (status 403): ask for an exception for 127.0.0.1"),
     ],
 )
 async def test_a_proxy_that_refuses_is_named(monkeypatch, how, shows, why):

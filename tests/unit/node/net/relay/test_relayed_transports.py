@@ -1,4 +1,4 @@
-"""Whole transports whose peers are keys: links and bulk by a relay, and what its outages cost."""
+"""Whole transports whose peers are keys: links and bulk by a relay; tests/box/test_relayed.py has outages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def kinds(got):
 
 
 async def test_small_messages_and_bulk_go_to_a_key_by_a_relay():
-    async with swarm(ONE, OTHER, THIRD) as (_, (here, there, third)):
+    async with swarm(ONE, OTHER, THIRD) as (relay, (here, there, third)):
         here.transport.send(there.endpoint, (bulk(number) for number in range(5)))
         here.transport.send(there.endpoint, [small(number) for number in range(20)])
         there.transport.send(here.endpoint, [small(99)])
@@ -41,7 +41,7 @@ async def test_small_messages_and_bulk_go_to_a_key_by_a_relay():
         for member in (here, there, third):
             assert member.lost.empty()
             assert not member.dropped
-        assert there.presence_of(here).relay == there.lines[0].endpoint
+        assert there.presence_of(here).relay == relay
         await third.streams.close()
         await until(lambda: here.presence_of(third).relay is None)
         away = here.presence_of(third)
@@ -49,43 +49,6 @@ async def test_small_messages_and_bulk_go_to_a_key_by_a_relay():
         assert 0 < away.since <= asyncio.get_running_loop().time()
         client = here.links[there.endpoint]._bulk_client
         assert (client._timeout_s, client._connect_timeout_s) == (RELAYED_BULK_S, RELAYED_OPEN_S)
-
-
-async def test_bulk_and_messages_outlive_cut_lines_and_a_relay_that_restarts():
-    async with swarm(ONE, OTHER) as ((relay,), (here, there)):
-        here.transport.send(there.endpoint, (bulk(number) for number in range(20)))
-        for number in range(40):
-            here.transport.send(there.endpoint, [small(number)])
-            there.transport.send(here.endpoint, [small(number)])
-        got = await there.take(5)
-        here.lines[0].cut()
-        got += await there.take(10)
-        there.lines[0].cut()
-        got += await there.take(10)
-        await relay.stop()
-        await relay.start()
-        messages, frames = kinds(got + await there.take(35))
-        assert messages == await here.take(40) == [small(number) for number in range(40)]
-        assert frames == [bulk(number) for number in range(20)]
-        for member in (here, there):
-            assert member.lines[0].connections > 2  # each carrier was opened again
-            assert member.lost.empty()
-            assert member.again.empty()
-            assert not member.dropped
-
-
-async def test_the_second_relay_carries_on_when_the_first_is_gone():
-    async with swarm(ONE, OTHER, relays=2) as ((first, _), (here, there)):
-        here.transport.send(there.endpoint, [small(0)])
-        assert await there.take(1) == [small(0)]
-        await until(lambda: here.presence_of(there).relay == here.lines[0].endpoint)
-        here.transport.send(there.endpoint, (bulk(number) for number in range(20)))
-        got = await there.take(5)
-        await first.stop()
-        assert got + await there.take(15) == [bulk(number) for number in range(20)]
-        assert here.lost.empty()
-        assert here.presence_of(there).relay == here.lines[1].endpoint
-        await first.start()  # for the end of the test
 
 
 async def test_a_member_that_is_away_is_no_refused_connection():

@@ -17,7 +17,7 @@ from protocol.wire.endpoints import of_key, split_endpoint
 from tests.patience import ENOUGH_S
 from tests.relays import running
 from tests.unit.node.links import ONE, OTHER, tls_of, until
-from tests.unit.node.net.relay.lines import in_roster, roster
+from tests.unit.node.net.relay.lines import in_roster, roster, where
 
 HOST, PORT = split_endpoint(of_key(OTHER.public))
 MIB = 1 << 20
@@ -83,10 +83,9 @@ class Listening:
 async def two(base=None):
     """Two nodes at one relay; the second accepts."""
     async with running(tls="on") as (relay, _), AsyncExitStack() as stack, asyncio.timeout(ENOUGH_S):
-        endpoint = relay.url.partition("://")[2]
         both = []
         for key in (ONE, OTHER):
-            named = (in_roster(endpoint, ONE),)
+            named = (in_roster(where(relay), ONE),)
             streams = RelayedStreams(key, roster(ONE, OTHER), named, base=base or KernelStreams())
             await streams.start()
             stack.push_async_callback(streams.close)

@@ -20,58 +20,11 @@ from node.runtime.privacy.budget import (
     trust_text,
 )
 from node.system.errors import UserError
-from protocol.actions import Failed, Healed, OpenVote, Reason, Spend, Vote
+from protocol.actions import Healed, OpenVote, Spend, Vote
+from tests import run_folders
 from tests.unit.node.alone import ended, sid, spend, step, voted
 
 MECHANISM = "distributed-dp-sgd"
-
-
-async def fails(node, number):
-    node.peer._training = node.peer._train(number)
-    spend(node, number)
-    await node.peer._fall_back(Failed(Reason.MASKS_TIMEOUT, number, (b"k" * 32,), sid(number)))
-    await node.peer._history.catch_up()
-
-
-def lines(node):
-    path = node.folder / "history.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-async def test_each_sum_is_a_step_and_a_round_has_several(alone):
-    node = alone(MECHANISM)
-    bases = [node.state.base_vector]
-    for number in range(1, 7):
-        await step(node, number)
-        bases.append(node.state.base_vector)
-        assert len(lines(node)) == number // 3
-    assert node.state.base.generation == 6
-    assert len({base.tobytes() for base in bases}) == 7
-    figures = [(line["round"], line["steps"], line["steps_failed"]) for line in lines(node)]
-    assert figures == [(1, 3, 0), (2, 3, 0)]
-    assert node.peer.round == 2
-    assert node.peer._node.is_over
-
-
-async def test_a_sum_that_fails_costs_its_charge_and_leaves_the_model_alone_and_a_restart_keeps_both(alone):
-    node = alone(MECHANISM)
-    await step(node, 1)
-    before = node.state.base, node.state.base_vector.tobytes()
-    first = node.peer._contribution.offer()
-    await fails(node, 2)
-    assert (node.state.base, node.state.base_vector.tobytes()) == before
-    assert node.state.fresh is node.state.spent is None
-    assert node.state.ledger.counts[0][0].steps == 2
-    node.state.close()
-    again = alone(MECHANISM)
-    await again.peer._history.begin()
-    retried = await step(again, 3)
-    assert retried.tobytes() != first.tobytes(), "a new sample, and new noise"
-    await step(again, 4)
-    (line,) = lines(again)
-    assert (line["round"], line["steps"], line["steps_failed"]) == (1, 3, 1)
-    assert line["missing"] == [(b"k" * 32).hex()[:16]]
-    assert again.state.ledger.counts[0][0].steps == 4
 
 
 async def test_a_certificate_gives_the_step_that_the_sum_gave_the_others(alone):
@@ -188,7 +141,7 @@ async def test_each_line_and_the_summary_say_what_is_left_if_all_others_collude(
     node = alone(MECHANISM, "privacy.honest=2")
     for number in range(1, 4):
         await step(node, number)
-    (line,) = lines(node)
+    (line,) = run_folders.history(node.folder)
     summary = await node.peer.summarise()
     assert line["epsilon_alone"] == pytest.approx(spent_alone(node.mechanism, node.state.ledger), abs=1e-6)
     assert line["epsilon_alone"] > 1.5 * line["epsilon"]

@@ -111,15 +111,6 @@ async def test_what_was_refused_is_said_once_with_both_losses_and_stands_in_the_
     assert (line["rolled_back"], line["outcome"]) == ([round(lowest, 6), round(loss, 6)], "fallback")
 
 
-async def test_without_a_gate_a_round_s_line_has_no_losses_and_any_base_is_trained_on(alone):
-    node = alone("none")
-    training = node.peer._train(1)
-    bad = spoilt(node)
-    await take(node, 1, bad)
-    assert (await falls_back(node, training))["rolled_back"] is None
-    np.testing.assert_array_equal(node.state.working, bad + node.state.fresh)
-
-
 def with_loss(node, good, rise):
     """Makes a base between a good one and a distant one, with the good one's loss plus this much."""
     trainer, away = node.learning.trainer, -20 * good
@@ -177,13 +168,6 @@ def test_the_gate_is_off_by_default_and_each_owner_s_own_choice():
     assert "loss_gate" not in canonical_parameters(on, [], 4.0)
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "inf", "true", "'much'"])
-def test_a_tolerance_that_is_no_number_above_zero_is_one_line(value):
-    line = r"aggregation.loss_gate = .* is refused; allowed: a number above 0[^\n]*$"
-    with pytest.raises(ConfigError, match=line):
-        load_task("digits", [f"aggregation.loss_gate={value}"])
-
-
 def test_record_level_noise_does_not_cover_a_gate_and_both_are_refused():
     with pytest.raises(ConfigError) as said:
         prepared("dp-sgd", GATE)
@@ -193,11 +177,6 @@ def test_record_level_noise_does_not_cover_a_gate_and_both_are_refused():
         "gate out, or use 'ldp' or 'aldp'"
     )
     assert said.value.status == 2
-
-
-@pytest.mark.parametrize("mechanism", ["none", "ldp", "aldp", "tests.own_mechanisms:Counting"])
-def test_other_mechanisms_may_have_one(mechanism):
-    assert prepared(mechanism, GATE).options.task.aggregation.loss_gate == 0.5
 
 
 async def test_the_owner_is_told_at_the_start(alone, tmp_path):

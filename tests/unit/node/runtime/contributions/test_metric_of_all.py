@@ -1,8 +1,5 @@
 """Counts in offers: exact through the sums of real sessions, each member's once, and never a wrong figure."""
 
-import json
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -17,14 +14,12 @@ from node.runtime.contributions.metric_of_all import (
     numbers_of,
 )
 from node.runtime.record.figures import Record
-from node.storage.records import SwarmFigure
-from node.system.errors import ConfigError
 from node.task.load import load_task, read_kept_task
 from node.training.figures.tallies import Confusion, Errors, Scores
 from node.training.model_file import task_table
 from protocol.wire.limits import MAX_MEMBERS
 from tests import run_folders
-from tests.unit.node.alone import ended, prepared, spend
+from tests.unit.node.alone import ended, spend
 from tests.unit.node.sums import mean_of
 
 EVERY = 5
@@ -151,45 +146,8 @@ async def test_after_an_offer_was_spent_on_a_base_its_counts_are_not_offered_aga
         spend(node, number)
 
 
-async def test_a_folder_without_a_metric_goes_on_with_its_parameters_and_its_endings_have_no_figure(alone):
-    plain, metric = alone("none"), prepared("none", *METRIC)
-    assert "swarm_metric" not in plain.prepared.plan.parameters
-    assert '"swarm_metric":"confusion","swarm_metric_every":1' in metric.plan.parameters
-    assert plain.learning.offered == plain.state.dimension
-    found = SwarmFigure("auc", 0.7, 0.5, None, None, 30, 3, 4)
-    node = alone("none")
-    ending = node.peer._ending(ended(node, np.zeros(node.state.dimension, np.float32)), found)
-    assert Record.from_ending(ending.text).swarm == found
-    former = {name: value for name, value in json.loads(ending.text).items() if name != "swarm"}
-    assert Record.from_ending(json.dumps(former)) == replace(Record.from_ending(ending.text), swarm=None)
-
-
-SUMS = "aggregation.swarm_metric=sums"
-REFUSED = "aggregation.swarm_metric = 'sums' is refused with "
-ALONE = " has no effect without aggregation.swarm_metric; set that or leave it out"
-NO_NOISE = (
-    "privacy.mechanism = 'ldp': no noise covers the counts of your rows; allowed with 'none', 'dp-sgd', "
-    "'distributed-dp-sgd'; set aggregation.swarm_metric=none"
-)
-NOT_EXACT = "aggregation.shares = 'float', whose sums are not exact; allowed: aggregation.shares=seed or ring"
-
-
-@pytest.mark.parametrize(
-    ("overrides", "told"),
-    [
-        ((SUMS, "privacy.mechanism=ldp"), REFUSED + NO_NOISE),
-        ((SUMS, "aggregation.protocol=additive", "aggregation.shares=float"), REFUSED + NOT_EXACT),
-        (("privacy.mechanism=dp-sgd", "privacy.metric_share=0.3"), f"privacy.metric_share = 0.3{ALONE}"),
-        (("aggregation.swarm_metric_every=3",), f"aggregation.swarm_metric_every = 3{ALONE}"),
-    ],
-)
-def test_what_cannot_be_counted_is_refused_in_one_line(overrides, told):
-    with pytest.raises(ConfigError) as caught:
-        load_task("digits", overrides)
-    assert str(caught.value) == told
-
-
-NOISED = (SUMS, "aggregation.swarm_metric_every=1", "privacy.mechanism=dp-sgd", "privacy.metric_share=0.4")
+SUMS = ("aggregation.swarm_metric=sums", "aggregation.swarm_metric_every=1")
+NOISED = (*SUMS, "privacy.mechanism=dp-sgd", "privacy.metric_share=0.4")
 
 
 @pytest.mark.parametrize("overrides", [(), METRIC, NOISED])

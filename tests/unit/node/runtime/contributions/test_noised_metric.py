@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, privacy_spent
+from mechanisms.accounting.ledger import Ledger, SampledGaussian, privacy_spent
 from mechanisms.mechanism import CountPlan
 from mechanisms.noised_counts import CountGrid, CountNoise
 from mechanisms.updates.record import dp_sgd
@@ -21,12 +21,10 @@ from node.runtime.privacy.budget import (
 from node.storage.plain import restored
 from node.storage.records import SwarmFigure
 from node.system.errors import ConfigError
-from node.task.load import load_task
 from node.training.figures.metric_words import swarm_text
 from node.training.figures.tallies import Recalls, Scores
 from protocol.actions import Failed, Reason
 from protocol.wire.limits import MAX_MEMBERS
-from tests import run_folders
 from tests.unit.mechanisms.settings import setting
 from tests.unit.mechanisms.settings import words as noise_words
 from tests.unit.node.alone import Alone, ended, prepared, sid, spend, step, voted
@@ -38,7 +36,6 @@ METRIC = ("aggregation.swarm_metric=sums", "aggregation.swarm_metric_every=1")
 NOWHERE = np.zeros(1, np.float32)
 TALLY = Recalls(3, noised=True)
 GRID = CountGrid(CountNoise(4.0, 5, 2), 1.0, MAX_MEMBERS)
-OTHERS = ("ldp", "aldp", "package.module:Class")
 
 
 def member(seed, carrier, every=5, count=4000):
@@ -170,21 +167,6 @@ async def due(alone):
     return node
 
 
-async def test_the_last_step_of_a_round_has_counts_and_is_charged_for_them(alone):
-    node = alone(STEPS, *METRIC, "privacy.metric_share=0.9")
-    counts = [(await step(node, number))[node.mechanism.shared.size :] for number in range(1, 7)]
-    assert [bool(words.any()) for words in counts] == [False, False, True] * 2
-    assert [len(words) for words in counts[:3]] == [0, 0, node.learning.offered - node.mechanism.shared.size]
-    assert charged(node) == 2
-    event = node.mechanism.counts.event
-    assert node.state.ledger.counts[0] == (event, 2)
-    assert node.state.ledger.counts[1][0].steps == 6
-    lines = run_folders.history(node.folder)
-    assert [line["swarm"]["generation"] for line in lines] == [2, 5]
-    assert all(line["swarm"]["noised"] for line in lines)
-    assert f'"metric_noise_multiplier":{event.noise_multiplier}' in node.prepared.plan.parameters
-
-
 async def test_counts_of_a_sum_that_fails_are_paid_and_made_anew_also_after_a_restart(due, alone):
     first = offered(due, 3)
     await due.peer._fall_back(Failed(Reason.MASKS_TIMEOUT, 3, (b"k" * 32,), sid(3)))
@@ -266,18 +248,6 @@ async def test_with_dp_sgd_counts_are_charged_with_the_offer_and_sent_once_for_a
     assert charged(node) == 1
 
 
-async def test_with_dp_sgd_the_planned_counts_are_all(alone):
-    node = alone(RECORDS, *METRIC, "privacy.metric_share=0.9")
-    plan = node.mechanism.counts
-    assert (plan.releases, plan.honest) == (2, 0)
-    for number in (1, 2):
-        assert (await step(node, number))[node.state.dimension :].any()
-        assert node.state.base.generation == number
-    assert node.state.ledger.counts[0] == (Gaussian(plan.noise_multiplier), 2)
-    assert privacy_spent(node.state.ledger, 1e-5).epsilon <= 8.0 * (1 + 1e-9)
-    assert not node.peer._contribution._counts(), "all that were planned are charged"
-
-
 def test_offers_have_counts_as_often_as_planned_and_as_the_budget_allows():
     noise = CountNoise(20.0, 3, 0)
     mechanism = replace(dp_sgd(setting(epsilon=2.0, counts=CountPlan(0.2, 3))), counts=noise)
@@ -330,21 +300,6 @@ def test_counts_that_would_never_be_due_are_refused(tmp_path, mechanism):
 def test_noise_that_drowns_all_counts_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"^aggregation\.swarm_metric = 'sums': .* or count less often$"):
         Alone(tmp_path, RECORDS, *METRIC, "privacy.epsilon=0.000001", "privacy.delta=1e-9")
-
-
-@pytest.mark.parametrize(
-    ("override", "line"),
-    [
-        *((f"mechanism={name}", "allowed with 'none', 'dp-sgd', 'distributed-dp-sgd'") for name in OTHERS),
-        *(
-            (f"metric_share={share}", r"^privacy\.metric_share = .*; allowed: ")
-            for share in (0, 1, -1, "true")
-        ),
-    ],
-)
-def test_other_mechanisms_and_a_share_that_is_none_are_refused(override, line):
-    with pytest.raises(ConfigError, match=line):
-        load_task("digits", (*METRIC, f"privacy.mechanism={RECORDS}", f"privacy.{override}"))
 
 
 def test_a_figure_with_noise_says_about_and_how_far_off_and_one_of_before_can_be_read():

@@ -102,49 +102,18 @@ def test_a_line_of_history_becomes_the_same_round_again():
 
 
 def test_the_sums_of_one_round_are_told_as_one():
-    first = Record(
-        round=2,
-        outcome="aggregated",
-        participants=4,
-        without=("gone",),
-        bytes_sent=10,
-        bytes_received=20,
-        train_s=1.5,
-        aggregate_s=0.5,
-        train_loss=3.0,
-        missing=("ab", "cd"),
-        steps=1,
-        steps_failed=1,
-        phases={"sums": Traffic(1.0, 2, 3)},
-    )
-    last = Record(
-        round=2,
-        outcome="fallback",
-        reason="sums-timeout",
-        train_loss=2.0,
-        steps_failed=1,
-        bytes_sent=1,
-        bytes_received=2,
-        train_s=0.5,
-        aggregate_s=0.25,
-        missing=("ef", "ab"),
-        phases={"sums": Traffic(1.0, 1, 1), "shares": Traffic(2.0, 5, 6)},
-    )
-    assert last.after(first) == Record(
-        round=2,
-        outcome="aggregated",
-        reason="sums-timeout",
-        participants=4,
-        bytes_sent=11,
-        bytes_received=22,
-        train_s=2.0,
-        aggregate_s=0.75,
-        train_loss=2.0,
-        missing=("ab", "cd", "ef"),
-        without=("gone",),
-        steps=1,
-        steps_failed=2,
-        phases={"sums": Traffic(2.0, 3, 4), "shares": Traffic(2.0, 5, 6)},
-    )
+    added = ("bytes_sent", "bytes_received", "train_s", "aggregate_s", "steps_failed")
+    shares, timeout = Traffic(2.0, 5, 6), {"reason": "sums-timeout", "train_loss": 2.0}
+
+    def told(figures, sums, *phases, outcome="aggregated", **more):
+        in_phases, sizes = {"sums": Traffic(*sums), **dict(phases)}, dict(zip(added, figures, strict=True))
+        return Record(round=2, outcome=outcome, phases=in_phases, **sizes, **more)
+
+    once = {"participants": 4, "without": ("gone",), "steps": 1}
+    first = told((10, 20, 1.5, 0.5, 1), (1.0, 2, 3), train_loss=3.0, missing=("ab", "cd"), **once)
+    failed = {"outcome": "fallback", "missing": ("ef", "ab"), **timeout}
+    last = told((1, 2, 0.5, 0.25, 1), (1.0, 1, 1), ("shares", shares), **failed)
+    both = {"missing": ("ab", "cd", "ef"), **once, **timeout}
+    assert last.after(first) == told((11, 22, 2.0, 0.75, 2), (2.0, 3, 4), ("shares", shares), **both)
     assert first.after(last).participants == 4
     assert first.after(replace(first, participants=3, without=("other",))).without == ("gone",)

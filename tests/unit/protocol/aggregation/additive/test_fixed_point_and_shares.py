@@ -146,16 +146,17 @@ def test_floats_are_drawn_from_minus_max_share_value_up_to_it():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_parts_of_equal_shape_get_independent_shares(kind):
+@pytest.mark.parametrize("words", [4096, PIECE_WORDS])
+def test_two_parts_of_equal_shape_get_independent_shares(kind, words):
     """The fault of the reference system: one seed for every tensor, so equal shapes got equal masks."""
     shares = shares_of(kind)
-    residual = shares.encode(np.zeros(8192, dtype="<f4"), SEED)[0]
+    residual = shares.encode(np.zeros(2 * words, dtype="<f4"), SEED)[0]
     for recipient in (OTHER, b"\x03" * 32):
         shares.subtract(residual, recipient)
-    first, second = (residual[part].astype(np.float64) for part in (slice(0, 4096), slice(4096, 8192)))
+    first, second = (residual[part].astype(np.float64) for part in (slice(words), slice(words, None)))
 
     assert np.count_nonzero(first == second) <= 2
-    assert abs(np.corrcoef(first, second)[0, 1]) < 6 / np.sqrt(4096)  # 6 standard deviations
+    assert abs(np.corrcoef(first, second)[0, 1]) < 6 / np.sqrt(words)  # 6 standard deviations
 
 
 def test_an_unknown_kind_of_share_is_an_error_that_names_the_kinds():

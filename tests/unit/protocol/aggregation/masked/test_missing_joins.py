@@ -81,22 +81,22 @@ def test_when_a_member_is_lost_it_names_that_one_alone():
     assert actions[-1].withheld.keys == (KEYS[1],)
 
 
-def test_who_has_joined_and_does_not_vote_is_named():
+MOST = range(2, 2 + (MEMBERS - 1) // 2 + 1)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "keys", "disputes"),
+    [
+        pytest.param((), KEYS[:1], (), id="it says nothing"),
+        pytest.param((3,), (), ((KEYS[0], KEYS[2]),), id="another's JOIN: excused, and both are remembered"),
+        pytest.param((0,), KEYS[:1], (), id="this member's JOIN"),
+        pytest.param(MOST, KEYS[:1], (), id="most JOINs: it is cut off itself"),
+    ],
+)
+def test_who_has_joined_and_does_not_vote_is_named_unless_it_says_whose_join_it_lacks(lacks, keys, disputes):
     here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[1:]))
-    assert (found := failed(here)) is not None
-    assert (found.due, found.keys, found.disputes) == (Due.JOINED, KEYS[:1], ())
-
-
-def test_who_says_that_anothers_join_is_missing_is_excused_and_both_are_remembered():
-    here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[1:]))
-    found = failed(hand(here, lacking(here, KEYS[0], 3)))
-    assert (found.due, found.keys, found.disputes) == (Due.JOINED, (), ((KEYS[0], KEYS[2]),))
-
-
-def test_who_says_that_this_members_join_is_missing_is_named_by_it():
-    here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[1:]))
-    found = failed(hand(here, lacking(here, KEYS[0], 0)))
-    assert (found.keys, found.disputes) == (KEYS[:1], ())
+    found = failed(hand(here, *[lacking(here, KEYS[0], *lacks)] * bool(lacks)))
+    assert (found.due, found.keys, found.disputes) == (Due.JOINED, keys, disputes)
 
 
 def test_what_this_member_sees_itself_is_no_dispute():
@@ -104,13 +104,6 @@ def test_what_this_member_sees_itself_is_no_dispute():
     here = hand(machine(REDUCERS), *of(Join, *KEYS[1:]))
     found = failed(hand(here, lacking(here, KEYS[1], 1), lacking(here, KEYS[2], 1)))
     assert (found.due, found.keys, found.disputes) == (Due.JOIN, KEYS[:1], ())
-
-
-def test_who_lacks_the_joins_of_most_is_cut_off_itself():
-    here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[1:]))
-    most = range(2, 2 + (MEMBERS - 1) // 2 + 1)
-    found = failed(hand(here, lacking(here, KEYS[0], *most)))
-    assert (found.keys, found.disputes) == (KEYS[:1], ())
 
 
 def test_what_nobody_can_lack_is_refused():

@@ -519,16 +519,21 @@ def test_of_two_nodes_of_one_age_the_name_of_the_start_decides(age_s):
     assert not twin(introduced(instance=b"3" * 16), NONCE, age_s)
 
 
-def test_a_hello_in_ones_own_name_on_the_link_of_another_is_refused():
-    own = announce(KEYS[0], endpoint=TWO, instance=b"2" * 16)
+@pytest.mark.parametrize(
+    ("said", "by"),
+    [
+        (hello(KEYS[1]), None),
+        (hello(KEYS[1]), KEYS[2].public),
+        (
+            Hello(announce(KEYS[0], instance=b"2" * 16), NONCE, False, PARAMETERS, age_ms=2**40),
+            KEYS[1].public,
+        ),
+    ],
+    ids=["nobody", "another", "another, in this node's own name"],
+)
+def test_a_hello_counts_on_a_link_of_its_sender_alone(said, by):
     with pytest.raises(RemoteProtocolError, match="on the link of another"):
-        introduced().hello(Hello(own, NONCE, False, PARAMETERS, age_ms=2**40), KEYS[1].public, NOW)
-
-
-@pytest.mark.parametrize("by", [None, KEYS[2].public])
-def test_a_hello_counts_on_a_link_of_its_sender_alone(by):
-    with pytest.raises(RemoteProtocolError, match="on the link of another"):
-        introduced().hello(hello(KEYS[1]), by, NOW)
+        introduced().hello(said, by, NOW)
 
 
 # -- an older copy of a folder -------------------------------------------------------------------------
@@ -555,11 +560,7 @@ def test_a_key_that_was_further_than_this_folder_goes_on_above_it():
 
 @pytest.mark.parametrize(
     "shown",
-    [
-        own(0, counter=0),
-        own(7, instance=bytes(16)),
-        resigned(own(7), stranger()),
-    ],
+    [own(0, counter=0), own(7, instance=bytes(16)), resigned(own(7), stranger())],
     ids=["earlier", "of this start", "forged"],
 )
 def test_what_others_remember_of_this_key_may_say_nothing(shown):

@@ -192,38 +192,31 @@ def shown(offering: list, following: list) -> Members:
     return knowing(*(announce(key, base=held, following=follows) for key, (held, follows) in pairs))
 
 
-def test_followers_on_an_old_base_do_not_keep_a_follower_from_what_is_offered_on():
-    """Three of six are not more than half; but these three are all that make bases."""
-    found = shown([base(1, 1)] * 3, [base()] * 2)
-
-    assert of(found, following=True).majority(3) == (base(1, 1), (ONE, TWO, THREE))
-    assert of(found).majority(3) == (base(1, 1), (ONE, TWO, THREE))
+OLD, NEW, EVIL = base(), base(1, 1), base(9, 9)
+BOTH = (False, True)
 
 
-def test_a_follower_does_not_vote_for_its_own_base():
-    split = shown([base(1, 1), base(1, 1), base()], [])
-
-    assert of(split, following=True).majority(3) == (base(1, 1), (ONE, TWO))
-    assert of(split).majority(3) is None
-
-
-def test_followers_do_not_make_a_majority_of_what_few_who_offer_show():
-    found = shown([base(1, 1), base(), base()], [base(1, 1)] * 3)
-
-    assert of(found).majority(3) == (base(), (TWO, THREE))
-
-
-def test_where_too_few_offer_to_make_a_group_everybody_votes():
-    """The last two with a budget do not decide for the four without one."""
-    evil = base(9, 9)
-    found = shown([evil] * 2, [base()] * 3)
-    assert of(found, following=True).majority(3) == (base(), (THREE, FOUR, FIVE))
-    assert of(shown([evil] * 3, [base()] * 2), following=True).majority(4) is None
-
-    agreed = shown([base(1, 1)] * 2, [base(1, 1)] * 2)
-    assert of(agreed, following=True).majority(3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
-    assert of(shown([], [base(1, 1)] * 2), following=True).majority(3) == (base(1, 1), (ONE, TWO))
-    assert of(shown([base(1, 1)] * 2, [])).majority(3) == (base(1, 1), (ONE, TWO))
+@pytest.mark.parametrize(
+    ("offering", "following", "follows", "least", "majority"),
+    [
+        pytest.param([NEW] * 3, [OLD] * 2, BOTH, 3, (NEW, (ONE, TWO, THREE)), id="all that make bases"),
+        pytest.param([NEW, NEW, OLD], [], (True,), 3, (NEW, (ONE, TWO)), id="without a follower's own base"),
+        pytest.param([NEW, NEW, OLD], [], (False,), 3, None, id="two of four"),
+        pytest.param([NEW, OLD, OLD], [NEW] * 3, (False,), 3, (OLD, (TWO, THREE)), id="of few who offer"),
+        # Where too few offer to make a group, everybody votes: the last two do not decide for four.
+        pytest.param([EVIL] * 2, [OLD] * 3, (True,), 3, (OLD, (THREE, FOUR, FIVE)), id="two offer, of six"),
+        pytest.param([EVIL] * 3, [OLD] * 2, (True,), 4, None, id="three offer, of six"),
+        pytest.param([NEW] * 2, [NEW] * 2, (True,), 3, (NEW, (ONE, TWO, THREE, FOUR)), id="they agree"),
+        pytest.param([], [NEW] * 2, (True,), 3, (NEW, (ONE, TWO)), id="nobody offers"),
+        pytest.param([NEW] * 2, [], (False,), 3, (NEW, (ONE, TWO)), id="two offer beside this node"),
+    ],
+)
+def test_those_that_offer_make_the_majority_if_they_are_enough_for_a_group(
+    offering, following, follows, least, majority
+):
+    found = shown(offering, following)
+    for is_following in follows:
+        assert of(found, following=is_following).majority(least) == majority
 
 
 def test_the_live_are_shown_by_rank_of_their_base():

@@ -351,12 +351,14 @@ def test_one_member_spoils_hardly_more_steps_than_a_budget_has_in_reserve():
 
 
 def test_who_is_in_two_groups_at_once_gets_a_strike_if_anybody_does():
-    one = suspicion()
+    one, nobody = suspicion(), suspicion(leave_out=0)
     one.in_two([SILENT], NOW)
     assert one.news() == [Strike(SILENT, Fault.IN_TWO, None, BASE, is_first=True)]
     assert (one.left_out, lengths(one)) == ((SILENT,), 1)
     one.in_two([SILENT], NOW)
     assert lengths(one) == BASE
+    nobody.in_two([SILENT], NOW)
+    assert nobody.left_out == ()
 
 
 def test_who_is_in_two_groups_at_once_while_it_is_left_out_gets_no_further_strike():
@@ -365,9 +367,3 @@ def test_who_is_in_two_groups_at_once_while_it_is_left_out_gets_no_further_strik
     one.in_two([SILENT], NOW)
     assert one.strikes(SILENT) == LEFT_OUT_FROM
     assert lengths(one) == BASE, "its time begins again"
-
-
-def test_a_node_that_leaves_nobody_out_gives_no_strike_for_two_groups_either():
-    nobody = suspicion(leave_out=0)
-    nobody.in_two([SILENT], NOW)
-    assert nobody.left_out == ()

@@ -25,14 +25,7 @@ from protocol.swarm.recovery.fetch import (
 from protocol.vectors.pieces import PIECE_WORDS, piece, raw
 from protocol.wire.ids import LINEAGE
 from protocol.wire.masked_messages import ResultCertificate
-from protocol.wire.messages import (
-    BasePiece,
-    Certificate,
-    LineagePiece,
-    Link,
-    PieceRequest,
-    Sum,
-)
+from protocol.wire.messages import BasePiece, Certificate, LineagePiece, Link, PieceRequest, Sum
 from tests.lines import chain, link, link_of, session_of
 from tests.parts import (
     NOW,

@@ -93,20 +93,6 @@ def test_a_session_without_a_result_for_anybody_frees_it_once():
 # -- free by death -------------------------------------------------------------------------------------
 
 
-def test_a_session_is_dead_when_too_few_can_still_release():
-    voter = Voter()
-    assert voter.hears(TWO, **left()) == []  # four of five are left, as many as it takes
-
-    assert voter.hears(THREE, **left()) == [Unbind(voter.sid)]
-    assert voter.state.votes == {}
-
-
-def test_where_shares_are_summed_one_that_left_is_enough():
-    voter = Voter(KEYS[:3], masked=None)
-
-    assert voter.hears(TWO, **left()) == [Unbind(voter.sid)]
-
-
 def one_may_lie(keys=KEYS[:5], **changes: Any) -> Voter:
     """A voter among these electors, of whom one may lie."""
     names = of_names((endpoint(key) for key in KEYS[:5]), 1)
@@ -117,19 +103,21 @@ def one_may_lie(keys=KEYS[:5], **changes: Any) -> Voter:
     return voter
 
 
-def test_where_one_may_lie_a_word_more_is_needed():
-    """Four of five must release. Two say that they left, of whom one may have released."""
-    voter = one_may_lie()
-    assert voter.hears(TWO, **left()) == voter.hears(THREE, **left()) == []
+@pytest.mark.parametrize(
+    ("make", "before", "last"),
+    [
+        pytest.param(Voter, [TWO], THREE, id="four of five are as many as it takes"),
+        pytest.param(lambda: Voter(KEYS[:3], masked=None), [], TWO, id="shares are summed"),
+        pytest.param(one_may_lie, [TWO, THREE], FOUR, id="of two that say so one may have released"),
+        pytest.param(lambda: one_may_lie((*KEYS[:4], SIX)), [TWO, SIX], THREE, id="a newcomer may lie"),
+    ],
+)
+def test_a_session_is_dead_when_too_few_can_still_release(make, before, last):
+    voter = make()
+    assert [voter.hears(key, **left()) for key in before] == [[]] * len(before)
 
-    assert voter.hears(FOUR, **left()) == [Unbind(voter.sid)]
-
-
-def test_where_one_may_lie_a_newcomer_s_word_counts_for_nothing():
-    voter = one_may_lie((*KEYS[:4], SIX))
-    assert voter.hears(TWO, **left()) == voter.hears(SIX, **left()) == []
-
-    assert voter.hears(THREE, **left()) == [Unbind(voter.sid)]
+    assert voter.hears(last, **left()) == [Unbind(voter.sid)]
+    assert voter.state.votes == {}
 
 
 def test_a_session_is_dead_when_no_quorum_can_still_release():
