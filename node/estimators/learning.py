@@ -109,6 +109,7 @@ class Member:
             )
         self._options = replace(options, out=self._run_folder, key=options.key or out / KEY)
         self._listener = contact.listen if isinstance(contact.listen, socket.socket) else None
+        self._others = frozenset(peer.endpoint for peer in options.peers) - {options.listen or ""}
         self._agreed_on: str | None = None
         self._told: set[str] = set()
 
@@ -130,7 +131,7 @@ class Member:
             self._agreed_on = made.plan.parameters
             return made
 
-        run = self._at(Stage(agrees=True), options, noted)
+        run = self._at(Stage(agrees=True, others=self._others), options, noted)
         base = job.initial() if run.vector is None else Cohort(job).of_job(run.vector)
         if not job.is_over(base):
             raise UserError("the members have not agreed on their columns; start all of them again")
@@ -139,7 +140,7 @@ class Member:
     def learn(self, task: Task, rows: FrameRows) -> Learned:
         """Learns the task with the others, who may be in the agreement still. Raises UserError."""
         options = replace(self._options, task=task, data=rows)
-        run = self._at(Stage(agrees=False, agreed_on=self._agreed_on), options, prepare)
+        run = self._at(Stage(agrees=False, agreed_on=self._agreed_on, others=self._others), options, prepare)
         if run.module is None or run.summary is None:
             raise UserError("there is no model: the node ended before it had begun")
         if not run.summary.aggregated and run.summary.privacy is None:
@@ -169,7 +170,8 @@ class Member:
         try:
             while (event := heard.get()) is not None:
                 self._tell(stage.told_of(event))
-        except BaseException:  # Ctrl-C, or a warning that is an error here
+                stage.check_others()
+        except BaseException:  # Ctrl-C, all others differ, or a warning is an error here
             close(run)
             raise
         run.join()

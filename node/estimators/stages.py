@@ -27,11 +27,16 @@ class Misfit:
 
 
 class Stage:
-    """A stage of this member. `agreed_on`: the parameters of its agreement, once that is over."""
+    """A stage of this member."""
 
-    def __init__(self, *, agrees: bool, agreed_on: str | None = None) -> None:
-        self._agrees, self._agreed_on = agrees, agreed_on
+    def __init__(
+        self, *, agrees: bool, agreed_on: str | None = None, others: frozenset[str] = frozenset()
+    ) -> None:
+        """`agreed_on`: the parameters of its agreement, once that is over. `others`: the named members."""
+        self._agrees, self._agreed_on, self._others = agrees, agreed_on, others
         self._begun = False
+        self._apart: dict[str, str] = {}
+        """What is told of those who differ."""
 
     def misfit(self, who: str, text: str, parameters: str) -> Misfit | None:
         """Returns what to tell of the member at `who` with other `parameters`; None: it is behind, or ahead.
@@ -58,12 +63,19 @@ class Stage:
                 self._begun |= not record.alone
             case Noticed(notice, text) if notice.kind is Note.OTHER_SWARM:
                 found = self.misfit(notice.who, text, notice.text)
+                if found is not None and not found.passes:
+                    self._apart[notice.who] = found.text
                 return None if found is None else found.text
             case Noticed(notice, text) if notice.kind in _CONCERN:
                 return text
             case Warned(text):
                 return text
         return None
+
+    def check_others(self) -> None:
+        """Raises ConfigError if all others differ: then there is nobody to wait for."""
+        if self._others and self._others <= self._apart.keys():
+            raise ConfigError(next(iter(self._apart.values())))
 
     def check(self, error: OtherSwarm) -> None:
         """Raises ConfigError if it does not help to try again after this refusal by all that answer."""

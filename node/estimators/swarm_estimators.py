@@ -42,6 +42,7 @@ from node.estimators.schema import (
 from node.estimators.table import (
     Labels,
     Table,
+    check_frame,
     check_words,
     frame_like,
     label_texts,
@@ -129,12 +130,14 @@ class _SwarmEstimator(BaseEstimator):
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:  # noqa: N803 - scikit-learn's name
         """Returns X and y as scikit-learn accepts them."""
-        given = validate_data(self, X, skip_check_array=True) if is_frame(X) else None
-        if given is None:
+        if is_frame(X):
+            check_frame(X)
+            validate_data(self, X, skip_check_array=True)
+        else:
             X = validate_data(  # noqa: N806 - as above
                 self, X, y, ensure_all_finite="allow-nan", multi_output=True, ensure_min_samples=2
             )[0]
-        elif y is None:
+        if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None"
             )
@@ -402,6 +405,9 @@ class SwarmClassifier(ClassifierMixin, _SwarmEstimator):
         return {f"p({label})": column for label, column in zip(self.classes_, chances, strict=True)}
 
     def _checked_targets(self, targets: NDArray[Any]) -> NDArray[Any]:
+        missing = targets.tolist().index(None) if None in targets.tolist() else None
+        if missing is not None:
+            raise ConfigError(f"y has no value in row {missing}; leave out the rows without one")
         if targets.dtype.kind in "fc":
             check_array(targets, ensure_2d=False, dtype=None)
         check_classification_targets(targets)

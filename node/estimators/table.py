@@ -20,6 +20,7 @@ from node.task.dialect import PLAIN
 
 LEAST_ROWS = 10
 """The least rows of a member in which it has a category that it names to the others."""
+_LEAST_OF_ALL = 2
 _ALLOWED = "numbers, truth values, text and dates"
 _A_DAY = 86_400_000_000  # microseconds
 _TAGS = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
@@ -90,12 +91,27 @@ def table_of(given: Any, names: Sequence[str]) -> Table:
     if not is_frame(given):
         columns = [pa.array(given[:, place]) for place in range(given.shape[1])]
     else:
-        columns = [_arrow(given[label]) for label in getattr(given, "column_names", given.columns)]
+        columns = [_arrow(given[label], label) for label in _labels(given)]
     pairs = zip(names, columns, strict=True)
     return Table({name: _canonical(name, column) for name, column in pairs})
 
 
-def _arrow(column: Any) -> pa.Array | pa.ChunkedArray:
+def check_frame(given: Any) -> None:
+    """Raises ConfigError for a data frame whose columns cannot be told apart, or that is too small."""
+    names = [str(label) for label in _labels(given)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"X has two columns called {shown(twice)}; rename one")
+    if not names or len(given) < _LEAST_OF_ALL:
+        size = f"{counted(len(given), 'row')} and {counted(len(names), 'column')}"
+        raise ConfigError(f"X has {size}; allowed: {_LEAST_OF_ALL} rows or more, and a column")
+
+
+def _labels(given: Any) -> Sequence[Any]:
+    return list(getattr(given, "column_names", given.columns))
+
+
+def _arrow(column: Any, label: object) -> pa.Array | pa.ChunkedArray:
     """Returns a frame's column; a category in the sense of pandas is text, even if it is a number."""
     if isinstance(column, pa.ChunkedArray):
         return column
@@ -105,7 +121,9 @@ def _arrow(column: Any) -> pa.Array | pa.ChunkedArray:
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ConfigError(f"a column of X cannot be read ({reason(error)}); allowed: {_ALLOWED}") from None
+        raise ConfigError(
+            f"column {shown(label)} of X cannot be read ({reason(error)}); allowed: {_ALLOWED}"
+        ) from None
 
 
 def _canonical(name: str, column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
@@ -180,7 +198,7 @@ def label_words(y: NDArray[Any]) -> list[str]:
     for value in values:
         if not isinstance(value, str):
             raise ConfigError(
-                f"y holds {shown(value)} beside text; allowed: labels that are all text, or all numbers"
+                f"y holds {shown(value)}; allowed: labels that are all text, all numbers or all truth values"
             )
     return [_TEXT + value for value in values]
 

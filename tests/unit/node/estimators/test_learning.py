@@ -59,6 +59,16 @@ def test_who_differs_is_told_and_who_is_at_another_stage_is_not(stage, events, t
             subject.check(refusal)
 
 
+def test_who_differs_from_all_others_waits_for_nobody():
+    subject = Stage(agrees=True, others=frozenset({"h:1", "h:2"}))
+    for who in ("h:1", "h:1", "h:3"):
+        subject.told_of(Noticed(Notice(Note.OTHER_SWARM, who, OTHER), f"{who}: model"))
+        subject.check_others()
+    subject.told_of(Noticed(Notice(Note.OTHER_SWARM, "h:2", OTHER), "h:2: model"))
+    with pytest.raises(ConfigError, match="h:1: model"):
+        subject.check_others()
+
+
 def test_of_other_events_only_what_the_owner_must_know_is_told():
     subject = Stage(agrees=True)
     assert subject.told_of(Noticed(Notice(Note.NOT_ALLOWED, "h:1"), "not let in")) == "not let in"

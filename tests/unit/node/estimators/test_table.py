@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from node.estimators.table import label_words, labels_of, table_of
+from node.estimators.table import check_frame, frame_like, label_words, labels_of, table_of
 from node.system.errors import ConfigError
 
 DAY = datetime.date(1970, 1, 11)
@@ -84,6 +84,43 @@ def test_labels_that_are_refused(words, told):
         labels_of(words)
 
 
-def test_text_beside_numbers_is_no_label():
-    with pytest.raises(ConfigError, match="y holds 1 beside text"):
-        label_words(np.array(["a", 1], object))
+@pytest.mark.parametrize(("y", "bad"), [(["a", 1], "1"), ([DAY, DAY], r"datetime\.date\(1970, 1, 11\)")])
+def test_what_is_neither_text_nor_a_number_is_no_label(y, bad):
+    with pytest.raises(ConfigError, match=f"y holds {bad}; allowed: labels that are all text"):
+        label_words(np.array(y, object))
+
+
+FRAMES = {
+    "number": [1, None, 3],
+    "boolean": [True, None, False],
+    "text": ["a", None, "b"],
+    "date": [DAY, None, DAY],
+    "none": [None] * 3,
+}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow in pandas", "polars"])
+def test_a_data_frame_is_read_and_given_back_in_its_kind(kind):
+    package = pytest.importorskip(kind.split()[-1])
+    given = package.DataFrame(FRAMES)
+    if kind.startswith("arrow"):
+        given = given.convert_dtypes(dtype_backend="pyarrow")
+    table = table_of(given, list(FRAMES))
+    assert [table.kind(name) for name in FRAMES] == ["number", "boolean", "text", "number", None]
+    assert all(table.own(name).gaps for name in FRAMES)
+    back = frame_like(given, {"prediction": np.arange(3)})
+    assert (type(back), list(back["prediction"])) == (type(given), [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (pa.table([[1, 2], [3, 4]], names=["a", "a"]), "X has two columns called 'a'; rename one"),
+        (pa.table({"a": [1]}), "X has 1 row and 1 column; allowed: 2 rows or more, and a column"),
+        (pa.table({"a": []}), "X has 0 rows"),
+        (pa.table({}), "X has 0 rows and 0 columns"),
+    ],
+)
+def test_a_frame_that_is_refused(columns, told):
+    with pytest.raises(ConfigError, match=told):
+        check_frame(columns)
