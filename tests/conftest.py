@@ -7,6 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"  # numpy and torch read it when they are loaded
@@ -16,6 +17,10 @@ os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
 
 # A node alone costs as much as its run: those that want one say so.
 os.environ.setdefault("MURMURATION_NODE_ALONE", "no")
+
+# No property fails on a busy machine.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 # A shell that starts the tests in the background makes them, and every command they start, deaf to Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from node.learners.learner import LearnerRows, LearnerSetting
@@ -27,6 +29,12 @@ class Means:
     def loss(self, vector: np.ndarray) -> float:
         return float(np.square(self.x - vector).mean())
 
+    def counts(self, vector: np.ndarray) -> np.ndarray:
+        return np.array([len(self.x), np.rint(1000 * len(self.x) * self.loss(vector))])
+
+    def metrics(self, counts: np.ndarray) -> dict[str, float]:
+        return {"distance": counts[1] / counts[0] / 1000}
+
     def save(self, vector: np.ndarray, folder) -> None:
         np.save(folder / "mean.npy", vector)
 
@@ -39,3 +47,9 @@ def means(setting: LearnerSetting) -> Means:
     assert rows.classes == 10
     assert len(rows.test_x)
     return Means(rows.x)
+
+
+def predict(model: Path, data: Path, out: Path) -> str:
+    """Writes how far the rows of `data` are from the mean."""
+    np.save(out, np.load(data) - np.load(model / "mean.npy"))
+    return "distances"

@@ -33,11 +33,11 @@ _LOOK_S = 0.2
 class _Transcript:
     """Collects a node's output: its lines and summary; passes on each round's record."""
 
-    def __init__(self, heard: Callable[[Record], None]) -> None:
+    def __init__(self, heard: Callable[[Record], None], seen: Callable[[NodeEvent], None]) -> None:
         self.about: dict[str, str] = {}
         self.lines: list[str] = []
         self.summary: Summary | None = None
-        self._heard = heard
+        self._heard, self._seen = heard, seen
 
     def handle(self, event: NodeEvent) -> None:
         """Keeps the event's lines; passes a round's record to `heard`."""
@@ -49,13 +49,14 @@ class _Transcript:
                 self._heard(record)
             case Finished(summary):
                 self.summary = summary
+        self._seen(event)
 
 
 class Run:
     """One run of one node.
 
-    It calls `heard` with each round's record, and `ended` with the error that ended the run, or None. Both
-    run in the node's thread.
+    It calls `heard` with each round's record, `seen` with each event, and `ended` with the error that ended
+    the run, or None. All run in the node's thread.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Run:
         heard: Callable[[Record], None],
         ended: Callable[[BaseException | None], None],
         prepared: Callable[[NodeOptions], Prepared] = prepare,
+        seen: Callable[[NodeEvent], None] = lambda _: None,
     ) -> None:
         """`listener` is an already listening socket, closed at the end; None: the node opens its own.
 
@@ -73,7 +75,7 @@ class Run:
         self._prepared = prepared
         self.records: Stream[Record] = Stream()
         self._heard = heard
-        self._transcript = _Transcript(self._take)
+        self._transcript = _Transcript(self._take, seen)
         self._options = options
         self._listener = listener
         self._ended = ended

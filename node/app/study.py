@@ -108,7 +108,13 @@ def study_of_rows(
                 **({"features": f"of {task.model.body}, computed once"} if task.model.body else {}),
             },
         ),
-        card=Card(task_table(task), dataset.classes, tuple(dataset.train_x.shape[1:]), trainer.own_names),
+        card=Card(
+            task_table(task),
+            dataset.classes,
+            tuple(dataset.train_x.shape[1:]),
+            trainer.own_names,
+            trainer.left_out,
+        ),
         measured_on=dataset.accuracy_name,
         lone=LoneTraining(task, dataset, options.seed, rounds, options.alone_s, system=system)
         if options.alone_s and not exact

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -30,9 +31,13 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})
 MOST_PIXELS = 40_000_000
 """The most pixels of one image; a small file can decompress to any size."""
 MOST_IMAGES = 5_000_000
+GREY = frozenset({"1", "L", "LA"})
+"""The modes of images without colours."""
+_ORIENTATION, _ON_ITS_SIDE = 0x0112, range(5, 9)  # of Exif
 _FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 _EIGHT_BIT = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"})
-_UNREADABLE = (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError)
+UNREADABLE = (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError)
+"""What reading a file raises that is no image, or one that is refused."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +178,7 @@ def _read(schema: ArraySchema, folder: Folder) -> _Read:
     for file in chain.from_iterable(folder.classes.values()):
         try:
             x[len(read)] = read_image(file, schema.shape)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             faults.append(f"{shown(f'{file.parent.name}/{file.name}')}: {reason(error)}")
         else:
             read.append(file)
@@ -195,15 +200,28 @@ def read_image(file: Path, shape: Sequence[int]) -> NDArray[np.float32]:
     Raises ValueError or OSError for no image, one that is too large, or more than 8 bits per channel.
     """
     channels, height, width = shape
+    with opened(file) as image:
+        plain = ImageOps.exif_transpose(image).convert("L" if channels == 1 else "RGB")
+    scaled = plain.resize((width, height), Image.Resampling.BILINEAR)
+    pixels = np.asarray(scaled, np.float32).reshape(height, width, channels)
+    return np.moveaxis(pixels / np.float32(255), 2, 0)
+
+
+def upright_size(file: Path) -> tuple[int, int]:
+    """Returns the width and height of an upright image, by the file's head; raises as `read_image`."""
+    with opened(file) as image:
+        width, height = image.size
+        return (height, width) if image.getexif().get(_ORIENTATION) in _ON_ITS_SIDE else (width, height)
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[Image.Image]:
+    """Yields an image, its size checked and nothing decoded; raises as `read_image`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # ours is the lower limit
         with Image.open(file, formats=_FORMATS) as image:
             _check_image(image)
-            upright = ImageOps.exif_transpose(image)
-            plain = upright.convert("L" if channels == 1 else "RGB")
-            scaled = plain.resize((width, height), Image.Resampling.BILINEAR)
-    pixels = np.asarray(scaled, np.float32).reshape(height, width, channels)
-    return np.moveaxis(pixels / np.float32(255), 2, 0)
+            yield image
 
 
 def _check_image(image: Image.Image) -> None:
@@ -219,11 +237,8 @@ def size_of(files: Sequence[Path]) -> Counter[tuple[int, int, bool]]:
     found: Counter[tuple[int, int, bool]] = Counter()
     for file in files:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-                with Image.open(file, formats=_FORMATS) as image:
-                    _check_image(image)
-                    found[(*image.size, image.mode not in {"1", "L", "LA"})] += 1
-        except _UNREADABLE:
+            with opened(file) as image:
+                found[(*image.size, image.mode not in GREY)] += 1
+        except UNREADABLE:
             continue
     return found

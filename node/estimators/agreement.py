@@ -17,6 +17,8 @@ from node.options import NodeOptions
 from node.system.errors import counted
 from node.system.system import SYSTEM, System
 
+SECTION = "estimator"
+"""What the parameters of an agreement have, and those of a task have not."""
 _TRIES = 10
 """How many rounds alone in a row end it."""
 
@@ -51,7 +53,7 @@ def prepare_survey(
         cohort,
         Unprotected(),
         parameters=job_parameters(
-            options, "estimator", ("columns", job.length), {**wishes.shared(), "columns": list(names)}
+            options, SECTION, ("columns", job.length), {**wishes.shared(), "columns": list(names)}
         ),
         name=f"columns of {options.task.task.name}",
         sums=MOST_SUMS,

@@ -1,7 +1,8 @@
 """How `fit` learns: members agree on what their columns hold, unless they declare it; then they learn.
 
 Each of the two is a node of its own, in the same folder and with the same key. A member that has ended the
-first greets others that have not, and is refused by them; it tries again.
+first greets others that have not, and is refused by them; it tries again. Who differs is told by a warning,
+as soon as it is met.
 """
 
 from __future__ import annotations
@@ -9,23 +10,29 @@ from __future__ import annotations
 import json
 import math
 import socket
+import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TypeVar
 
 from torch import nn
 
+from node.api.peer import close
 from node.api.thread_runner import Run
 from node.app.run import Prepared, prepare
 from node.data.in_memory import FrameRows
 from node.estimators.agreement import preparing
 from node.estimators.proposal import Wishes
+from node.estimators.stages import Stage
 from node.jobs.cohort import Cohort
 from node.jobs.column_survey import ColumnFacts, ColumnSurvey, OwnColumn, Word
 from node.net.incoming.listening import endpoint_of
 from node.options import NodeOptions, parse_arguments
+from node.runtime.record.events import NodeEvent
 from node.runtime.record.figures import Summary
 from node.storage.folder_lock import KEY, SUMMARY
 from node.system.errors import ConfigError, OtherSwarm, UserError, shown
@@ -33,6 +40,7 @@ from node.system.system import SYSTEM
 from node.task.sections import Task
 
 _AGAIN_S = 0.1
+_OURS = "node."
 T = TypeVar("T")
 
 
@@ -101,6 +109,8 @@ class Member:
             )
         self._options = replace(options, out=self._run_folder, key=options.key or out / KEY)
         self._listener = contact.listen if isinstance(contact.listen, socket.socket) else None
+        self._agreed_on: str | None = None
+        self._told: set[str] = set()
 
     def agree(
         self,
@@ -113,7 +123,14 @@ class Member:
         """Agrees with the others on what the columns hold. Raises UserError."""
         job = ColumnSurvey(rows, columns, words)
         options = replace(self._options, out=self._agreement, task=wishes.draft())
-        run = self._run(options, preparing(job, rows, names, wishes))
+        prepared = preparing(job, rows, names, wishes)
+
+        def noted(options: NodeOptions) -> Prepared:
+            made = prepared(options)
+            self._agreed_on = made.plan.parameters
+            return made
+
+        run = self._at(Stage(agrees=True), options, noted)
         base = job.initial() if run.vector is None else Cohort(job).of_job(run.vector)
         if not job.is_over(base):
             raise UserError("the members have not agreed on their columns; start all of them again")
@@ -122,10 +139,14 @@ class Member:
     def learn(self, task: Task, rows: FrameRows) -> Learned:
         """Learns the task with the others, who may be in the agreement still. Raises UserError."""
         options = replace(self._options, task=task, data=rows)
-        tries = math.inf if math.isinf(options.wait_s) else math.ceil(options.wait_s / _AGAIN_S)
-        run = once_there(lambda: self._run(options, prepare), tries, lambda: time.sleep(_AGAIN_S))
+        run = self._at(Stage(agrees=False, agreed_on=self._agreed_on), options, prepare)
         if run.module is None or run.summary is None:
             raise UserError("there is no model: the node ended before it had begun")
+        if not run.summary.aggregated and run.summary.privacy is None:
+            raise UserError(
+                "the run of the others was over when this member came, so its rows are not in the model; "
+                "call fit at all members again"
+            )
         if not run.summary.aggregated:
             raise UserError(
                 f"nothing was learned: key {options.key} has too little of its epsilon left for another "
@@ -133,27 +154,59 @@ class Member:
             )
         return Learned(run.module, run.summary, self._run_folder)
 
-    def _run(self, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:
+    def _at(self, stage: Stage, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:
+        """Runs a stage; tries again as long as who refuses this member may be at another one."""
+        tries = math.inf if math.isinf(options.wait_s) else math.ceil(options.wait_s / _AGAIN_S)
+        pause = lambda: time.sleep(_AGAIN_S)  # noqa: E731 - a word for it
+        return once_there(lambda: self._run(stage, options, prepared), stage.check, tries, pause)
+
+    def _run(self, stage: Stage, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:
+        """Runs a node to its end, and warns of what its owner must know, in this thread."""
         listener = None if self._listener is None else self._listener.dup()
-        run = Run(options, listener, _ignored, _ignored, prepared)
+        heard: SimpleQueue[NodeEvent | None] = SimpleQueue()
+        run = Run(options, listener, _ignored, lambda _: heard.put(None), prepared, heard.put)
         run.start()
+        try:
+            while (event := heard.get()) is not None:
+                self._tell(stage.told_of(event))
+        except BaseException:  # Ctrl-C, or a warning that is an error here
+            close(run)
+            raise
         run.join()
         return run
 
+    def _tell(self, text: str | None) -> None:
+        """Warns once of each text."""
+        if text is not None and text not in self._told:
+            self._told.add(text)
+            warnings.warn(text, UserWarning, stacklevel=_levels_to_the_caller())
 
-def once_there(attempt: Callable[[], T], tries: float, pause: Callable[[], None]) -> T:
-    """Returns the result of an attempt to learn with others who may be in the agreement still.
 
-    Raises the OtherSwarm of the last of so many `tries`; `pause` is between them.
+def once_there(
+    attempt: Callable[[], T], check: Callable[[OtherSwarm], None], tries: float, pause: Callable[[], None]
+) -> T:
+    """Returns the result of an attempt to learn with others who may be at another stage still.
+
+    Raises the OtherSwarm of the last of so many `tries`; `check` raises for one that does not pass, and
+    `pause` is between them.
     """
     while True:
         try:
             return attempt()
-        except OtherSwarm:
+        except OtherSwarm as error:
+            check(error)
             tries -= 1
             if tries < 1:
                 raise
         pause()
+
+
+def _levels_to_the_caller() -> int:
+    """Returns how many calls above the one who asks the program is that called `fit`."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(_OURS):
+        frame, levels = frame.f_back, levels + 1
+    return levels
 
 
 def _is_over(summary: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from node.init.options import USUAL_ROUNDS
@@ -24,7 +24,10 @@ _OF_TABLES = {"additive": ADDITIVE, "trees": TREES}
 
 @dataclass(frozen=True)
 class Wishes:
-    """What all members give alike. `members`: how many they are; `keys`: further keys of a task."""
+    """What all members give alike. `members`: how many they are; `keys`: further keys of a task.
+
+    `declared`: what they declare of columns or the target, of a schema.
+    """
 
     model: str
     epsilon: float | None
@@ -33,6 +36,7 @@ class Wishes:
     seed: int
     members: int
     keys: Mapping[str, Mapping[str, Any]]
+    declared: Mapping[str, Any] = field(default_factory=dict)
 
     def draft(self) -> Task:
         """Returns the task of the agreement on what the columns hold, which has no model."""

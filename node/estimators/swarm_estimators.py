@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -48,17 +49,19 @@ from node.estimators.table import (
     labels_of,
     table_of,
 )
+from node.init.task_file import plain
 from node.jobs.column_survey import ColumnFacts, OwnColumn, Word
 from node.options import FIRST_WAIT, NodeOptions
 from node.predict.model import SavedModel, answer, calibration, in_own_units
 from node.system.errors import ConfigError, shown
-from node.task.data_schema import ClassTarget, TableSchema, Target
+from node.task.data_schema import ClassTarget, NumberTarget, TableSchema, Target
 from node.task.sections import Task
 from node.training.figures.metrics import chosen_labels, probabilities
 from node.training.losses import answers
 
 _LEAST_MEMBERS = 3
 _NO_NOISE = "none"
+_ANY_TARGET = NumberTarget("number", 0.0, 1.0, "y")
 _KEYS_OF_A_TASK = ("model", "epsilon", "delta", "columns", "expected_rows")
 """The parameters that a complete task replaces."""
 
@@ -234,12 +237,15 @@ class _SwarmEstimator(BaseEstimator):
         name = "y"
         while name in names:
             name += "_"
-        declared = self._declared_target()
-        if self.columns is not None and declared is not None:
-            schema = declared_schema(names, self.columns, self._target_of(name, declared))
+        given = self._declared_target()
+        target = None if given is None else self._target_of(name, given)
+        schema = None if self.columns is None else declared_schema(names, self.columns, target or _ANY_TARGET)
+        if schema is not None and target is not None:
             task = wishes.task(schema, None)
             rows = table.rows(schema, self._target_cells(targets))
             return task, rows, Member(contact, options)
+        said = {"columns": () if schema is None else schema.columns, "target": target}
+        wishes = replace(wishes, declared={key: plain(value) for key, value in said.items() if value})
         wishes.check()
         words = table.words()
         own, own_words = self._own_target(targets, len(names))
@@ -250,8 +256,8 @@ class _SwarmEstimator(BaseEstimator):
         target = self._found_target(name, found.facts[-1], of_target)
         schema = (
             surveyed_schema(names, found.facts, found.words, target)
-            if self.columns is None
-            else declared_schema(names, self.columns, target)
+            if schema is None
+            else replace(schema, target=target)
         )
         return wishes.task(schema, found.rows), table.rows(schema, self._target_cells(targets)), member
 

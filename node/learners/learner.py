@@ -30,6 +30,9 @@ class Learner(Protocol):
       default it is the name of the class.
     - `rows`, a whole number: how many rows it learns from, for `aggregation.weighting = "samples"`.
     - `loss(vector)`: the mean loss of a vector on the rows that it learns from, for `aggregation.loss_gate`.
+    - `counts(vector)`: whole numbers (k,) from 0 to 2^48 - 1 about the rows that are held back, the first of
+      which is how many rows these are, and `metrics(counts)`: what such numbers say, metrics by name with the
+      headline first. Those of all members are added up with `aggregation.swarm_metric = "sums"`.
     """
 
     def vector(self) -> Vector:

@@ -68,6 +68,21 @@ class SklearnLearner:
         score = float(self.fitted(vector).score(self._flat(self._rows.test_x), self._rows.test_y))
         return {"r2" if self._rows.classes is None else "accuracy": score}
 
+    def counts(self, vector: Vector) -> NDArray[np.int64]:
+        """Returns (2,) how many rows are held back and how many of them are right. Raises ConfigError."""
+        rows = self._rows
+        if rows.classes is None:
+            raise ConfigError("R2 follows from no whole numbers; set aggregation.swarm_metric=none")
+        right = (
+            self.fitted(vector).predict(self._flat(rows.test_x)) == rows.test_y if len(rows.test_x) else ()
+        )
+        return np.array([len(rows.test_x), np.sum(right)], np.int64)
+
+    def metrics(self, counts: NDArray[np.generic]) -> Mapping[str, float]:
+        """Returns the accuracy of what `counts` gives, or of a sum of it."""
+        rows, right = (float(number) for number in counts)
+        return {"accuracy": right / rows}
+
     def save(self, vector: Vector, folder: Path) -> None:
         """Writes the coefficients by their names in the estimator, as an npz."""
         model = self.fitted(vector)

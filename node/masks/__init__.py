@@ -11,6 +11,6 @@ the images, drawn by their files, is held back. The headline is Dice of all thei
 """
 
 from node.masks.learner import MaskLearner, unet
-from node.masks.written import write_masks
+from node.masks.written import predict, write_masks
 
-__all__ = ["MaskLearner", "unet", "write_masks"]
+__all__ = ["MaskLearner", "predict", "unet", "write_masks"]

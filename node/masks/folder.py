@@ -1,21 +1,28 @@
-"""Reads a folder of images and their masks."""
+"""Reads a folder of images and their masks: black where nothing is, white where something is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image, ImageOps
 
 from node.data.encoding import check_size
-from node.data.images import MOST_IMAGES, SUFFIXES, read_image
+from node.data.images import GREY, MOST_IMAGES, SUFFIXES, UNREADABLE, opened, read_image, upright_size
 from node.system.errors import ConfigError, reason, shown
 
 Size = tuple[int, int]
 """Height and width."""
+Read = TypeVar("Read")
+_BLACK, _WHITE = 32, 224
+"""A mask's values up to the one, and from the other on, are no grey."""
+_MOST_GREY, _MOST_COLOUR = 0.1, 32
+"""The share of grey pixels, by smooth edges, and how far the colours of a mask lie apart, by compression."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +41,52 @@ class Masked:
 def read_masked(files: Sequence[tuple[Path, Path]], channels: int, size: Size) -> Masked:
     """Reads pairs of an image and its mask. Raises ConfigError for one that is none, and for too many."""
     check_size("in images and masks", len(files), (channels + 1, *size))
-    return Masked(
-        read_all([image for image, _ in files], (channels, *size)),
-        (read_all([mask for _, mask in files], (1, *size)) >= 0.5).float(),
-    )
+    images = np.empty((len(files), channels, *size), np.float32)
+    masks = np.empty((len(files), 1, *size), np.float32)
+    for place, (image, mask) in enumerate(files):
+        images[place] = read_one(image, lambda file: read_image(file, (channels, *size)))
+        sizes = [read_one(file, upright_size) for file in (image, mask)]
+        if sizes[0] != sizes[1]:
+            told = [f"{width} x {height}" for width, height in sizes]
+            raise ConfigError(
+                f"{_named(mask)} has {told[1]} pixels, its image {told[0]}; allowed: as many; scale the mask"
+            )
+        scaled = read_one(mask, read_mask).resize(size[::-1], Image.Resampling.BILINEAR)
+        masks[place, 0] = np.asarray(scaled) > 127
+    return Masked(torch.from_numpy(images), torch.from_numpy(masks))
+
+
+def read_one(file: Path, read: Callable[[Path], Read]) -> Read:
+    """Returns what `read` makes of a file. Raises ConfigError for one that cannot be read."""
+    try:
+        return read(file)
+    except UNREADABLE as error:
+        raise ConfigError(
+            f"{_named(file)} cannot be read: {reason(error)}; take image and mask away"
+        ) from None
+
+
+def _named(file: Path) -> str:
+    return shown(f"{file.parent.name}/{file.name}")
+
+
+def read_mask(file: Path) -> Image.Image:
+    """Returns an upright mask in grey. Raises ValueError for colours, and for more values than two."""
+    with opened(file) as image:
+        mask = ImageOps.exif_transpose(image)
+        if image.mode not in GREY:
+            colours = np.asarray(mask.convert("RGB"), np.int16)
+            if np.ptp(colours, axis=2).max() > _MOST_COLOUR:
+                raise ValueError("the mask has colours; allowed: black and white")
+        grey = mask.convert("L")
+    counts = np.array(grey.histogram())
+    most = int(np.flatnonzero(counts)[-1])
+    if 0 < most < _WHITE:
+        raise ValueError(f"the mask's largest value is {most}; allowed: 0 for black and 255 for white")
+    if counts[_BLACK:_WHITE].sum() > _MOST_GREY * counts.sum():
+        value = _BLACK + int(counts[_BLACK:_WHITE].argmax())
+        raise ValueError(f"the mask has the value {value}; allowed: 0 for black and 255 for white")
+    return grey
 
 
 def pairs(folder: Path) -> list[tuple[Path, Path]]:
@@ -62,16 +111,11 @@ def by_name(folder: Path) -> dict[str, Path]:
         files = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
     except OSError as error:
         raise ConfigError(f"data folder {shown(str(folder))} cannot be read: {reason(error)}") from None
-    return {file.stem: file for file in files}
-
-
-def read_all(files: Sequence[Path], shape: tuple[int, int, int]) -> torch.Tensor:
-    """Returns images as (n, *shape), 0 to 1; ConfigError for one that cannot be read."""
-    pixels: NDArray[np.float32] = np.empty((len(files), *shape), np.float32)
-    for place, file in enumerate(files):
-        try:
-            pixels[place] = read_image(file, shape)
-        except (OSError, ValueError, SyntaxError, MemoryError) as error:
-            name = shown(f"{file.parent.name}/{file.name}")
-            raise ConfigError(f"{name} cannot be read: {reason(error)}; take image and mask away") from None
-    return torch.from_numpy(pixels)
+    named = {file.stem: file for file in files}
+    twice = next((file for file in files if named[file.stem] != file), None)
+    if twice is not None:
+        raise ConfigError(
+            f"data folder {shown(str(folder))} has {shown(twice.name)} and {shown(named[twice.stem].name)}; "
+            "allowed: one image of each name; rename one"
+        )
+    return named

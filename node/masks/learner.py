@@ -58,18 +58,29 @@ class MaskLearner:
 
     def evaluate(self, vector: Vector) -> Mapping[str, float]:
         """Returns Dice and the mean loss of the images held back; nothing if there are none."""
-        count = len(self._held.images)
-        if not count:
-            return {}
-        model, hit, both, loss = self._with(vector).eval(), 0.0, 0.0, 0.0
+        counts, loss = self._measured(vector)
+        return {**self.metrics(counts), "loss": loss / counts[0]} if counts[0] else {}
+
+    def counts(self, vector: Vector) -> NDArray[np.int64]:
+        """Returns (3,) of the images held back: their number, pixels found rightly, pixels found or there."""
+        return self._measured(vector)[0]
+
+    def metrics(self, counts: NDArray[np.generic]) -> Mapping[str, float]:
+        """Returns Dice of what `counts` gives, or of a sum of it."""
+        _, hit, both = (float(number) for number in counts)
+        return {"dice": 2 * hit / both if both else 1.0}
+
+    def _measured(self, vector: Vector) -> tuple[NDArray[np.int64], float]:
+        """Returns `counts`, and the sum of losses."""
+        model, hit, both, loss, count = self._with(vector).eval(), 0, 0, 0.0, len(self._held.images)
         with torch.no_grad(), within_memory(str(self._device), self._train.batch_size):
             for images, masks in self._batches(self._held, np.arange(count)):
                 logits = model(images)
-                found = logits > 0
-                hit += float((found * masks).sum())
-                both += float(found.sum() + masks.sum())
+                found, there = logits > 0, masks > 0
+                hit += int((found & there).sum())
+                both += int(found.sum() + there.sum())
                 loss += len(images) * float(mask_loss(logits, masks))
-        return {"dice": 2 * hit / both if both else 1.0, "loss": loss / count}
+        return np.array([count, hit, both]), loss
 
     def save(self, vector: Vector, folder: Path) -> None:
         """Writes the model as `unet.safetensors`."""
@@ -83,7 +94,7 @@ class MaskLearner:
         return self._model
 
     def _batches(self, rows: Masked, order: NDArray[np.int64]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        for batch in torch.split(torch.from_numpy(order), self._train.batch_size):
+        for batch in torch.split(torch.from_numpy(order), self._train.batch_size) if len(order) else ():
             yield rows.images[batch].to(self._device), rows.masks[batch].to(self._device)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -32,7 +32,7 @@ from node.training.figures.metrics import (
 from node.training.initial_weights import load_weights
 from node.training.losses import answers, check_counts, make_loss
 from node.training.model_file import read_about
-from node.training.parameter_scope import plain_tensors
+from node.training.parameter_scope import digest_of, plain_tensors
 from node.training.trainer import Evaluation, evaluated
 
 MODEL = "model.safetensors"
@@ -51,14 +51,21 @@ class SavedModel:
     about: Mapping[str, Any]
 
 
-def open_model(path: Path) -> SavedModel:
-    """Opens the model in `path`, a file or a run's folder; raises ConfigError.
-
-    It imports the class that the file names, as for a task file.
-    """
+def model_file(path: Path) -> Path:
+    """Returns the model file in `path`, a file or a run's folder; raises ConfigError."""
     file = path / MODEL if path.is_dir() else path
     if file.is_dir():
         raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
+    return file
+
+
+def open_model(path: Path, weights: Path | None = None) -> SavedModel:
+    """Opens the model in `path`, a file or a run's folder; raises ConfigError.
+
+    It imports the class that the file names, as for a task file. `weights`: the file of initial weights, for
+    a model whose file leaves out what these have.
+    """
+    file = model_file(path)
     about = read_about(file)
     task, classes, row = read_kept_task(about["task"]), about.get("classes"), about.get("row")
     is_count = classes is None or (type(classes) is int and 2 <= classes <= _MOST_CLASSES)  # None: numbers
@@ -67,9 +74,17 @@ def open_model(path: Path) -> SavedModel:
             f"--model {shown(str(file))} does not say what its rows and classes are; take the file as a node "
             "wrote it"
         )
-    model = make(task.model, task.task.seed)
+    given = None if weights is None else str(weights)
+    model = make(replace(task.model, weights=given), task.task.seed)
     missing = plain_tensors(model).keys() - set(load_weights(model, file, "--model"))
-    if missing:
+    left_out = about.get("left_out")
+    if missing and left_out is not None and left_out != digest_of(model, missing):
+        raise ConfigError(
+            f"--model {shown(str(file))} leaves out what was not trained, such as "
+            f"{shown(sorted(missing)[0])}, and {task.model.cls} makes other numbers here; give the "
+            "folder or package that it reads as it was, and what the task had as model.weights with --weights"
+        )
+    if missing and left_out is None:
         raise ConfigError(
             f"--model {shown(str(file))} lacks {shown(sorted(missing)[0])}, which {task.model.cls} has; the "
             "class is another one than it was"

@@ -11,6 +11,8 @@ from node.options import cells_option
 from node.storage.whole_files import begins_with
 from node.system.errors import ConfigError, reason, shown
 
+PREDICTIONS, FOUND = Path("predictions.csv"), Path("predictions")
+"""Where predictions go if nobody says so: those of rows, and what a learner's own program writes."""
 _BEGINNING = b"row,prediction"
 """How a file that this command wrote begins; such a file may be replaced."""
 
@@ -19,7 +21,7 @@ def _out(written: str, place: str) -> Path:
     """Returns the path; ConfigError if it would replace anything but predictions, such as a device."""
     path = reachable_path(written, place)
     try:
-        if not path.exists() or (path.is_file() and begins_with(path, _BEGINNING)):
+        if not path.exists() or path.is_dir() or (path.is_file() and begins_with(path, _BEGINNING)):
             return path
     except OSError as error:
         raise ConfigError(f"--out {shown(str(path))} cannot be read: {reason(error)}") from error
@@ -41,7 +43,16 @@ class PredictOptions:
         "where the sentence encoder is that the task's columns of text name: its folder, or package:NAME",
         metavar="WHERE",
     )
-    out: Path = option("the output. Default: %(default)s", _out, default="predictions.csv", metavar="FILE")
+    weights: Path | None = option(
+        "the task's model.weights, for a model whose large fixed tensors come from there",
+        reachable_path,
+        metavar="FILE",
+    )
+    out: Path | None = option(
+        f"the output. Default: {PREDICTIONS}; of a learner, whose output is a folder, {FOUND}",
+        _out,
+        metavar="FILE",
+    )
     explain: bool = switch(
         "also write what each column adds to a row's prediction, of an additive model. Default: no"
     )

@@ -12,8 +12,9 @@ import torch
 
 from node.cli.sigint import begun
 from node.predict.explain import contributions, explained_words
+from node.predict.learner import learner_of, predict_by
 from node.predict.model import SavedModel, answer, calibration, figures, open_model, written
-from node.predict.options import PredictOptions
+from node.predict.options import FOUND, PREDICTIONS, PredictOptions
 from node.predict.rows import read_rows
 from node.runtime.privacy.budget import ledger_text
 from node.storage.whole_files import ANYBODYS, replace_file
@@ -27,7 +28,13 @@ from node.training.trainer import Evaluation
 
 def predict(options: PredictOptions) -> str:
     """Writes the predictions; returns what to print. Raises ConfigError."""
-    saved = open_model(options.model)
+    learner = learner_of(options.model)
+    if learner is not None:
+        return _by_learner(learner, options)
+    out = options.out or PREDICTIONS
+    if out.is_dir():
+        raise ConfigError(f"--out {shown(str(out))} is a folder; allowed: a file")
+    saved = open_model(options.model, options.weights)
     task = saved.task if options.cells is None else with_cells(saved.task, options.cells, "--cells")
     task = replace(task, data=replace(task.data, encoder=options.encoder))
     rows = read_rows(options.data, task, saved.classes, saved.row)
@@ -37,7 +44,7 @@ def predict(options: PredictOptions) -> str:
     say = _as_json if options.json else _as_text
     corrected = calibration(saved)
     chances = "" if corrected is None else corrected.says
-    text = say(len(outputs), str(options.out), found, saved, chances)
+    text = say(len(outputs), str(out), found, saved, chances)
     beside = [["file"], *([name] for name in rows.names)] if rows.names else None
     if options.explain:
         beside = contributions(saved, x, outputs)
@@ -47,8 +54,19 @@ def predict(options: PredictOptions) -> str:
         print(f"warning: {one_line(remark)}", file=sys.stderr, flush=True)
     if unfinished := unfinished_words(saved.about):
         print(f"warning: {one_line(str(options.model))} is {unfinished}", file=sys.stderr, flush=True)
-    _write(options.out, written(saved, outputs, beside))
+    _write(out, written(saved, outputs, beside))
     return text
+
+
+def _by_learner(learner: str, options: PredictOptions) -> str:
+    given = {"--cells": options.cells, "--encoder": options.encoder, "--explain": options.explain or None}
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{name} is refused with model.learner = {shown(learner)}; leave it out")
+    out = options.out or FOUND
+    begun()
+    told = one_line(predict_by(learner, options.model, options.data, out))
+    return json.dumps({"event": "predicted", "out": str(out), "told": told}) if options.json else told
 
 
 def _write(path: Path, content: bytes) -> None:

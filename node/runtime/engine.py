@@ -459,11 +459,14 @@ class Engine:
             case WrongTracker(endpoint, text):
                 raise ConfigError(self._tracker.changed(endpoint, text))
             case Fatal():
-                refused = OtherSwarm if action.parameters else ConfigError
-                raise refused(self._notices.of_fatal(action))
+                raise self._refusal(action)
             case Closed():
                 self._closed.set()
         return []
+
+    def _refusal(self, fatal: Fatal) -> ConfigError:
+        text = self._notices.of_fatal(fatal)
+        return OtherSwarm(text, fatal.who, fatal.parameters) if fatal.parameters else ConfigError(text)
 
     async def change_members(self, allow: frozenset[Key], vouches: Vouches) -> None:
         """Learns with these keys from now on, and with no others (an invited swarm alone)."""

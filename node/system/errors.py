@@ -72,7 +72,11 @@ class ConfigError(UserError):
 
 
 class OtherSwarm(ConfigError):
-    """The peers that answer learn another task, or with other parameters."""
+    """The peers that answer learn another task, or with other `parameters`: those of the peer at `who`."""
+
+    def __init__(self, message: str, who: str = "", parameters: str = "") -> None:
+        super().__init__(message)
+        self.who, self.parameters = who, parameters
 
 
 def refusal(error: Exception) -> str | None:

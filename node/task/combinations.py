@@ -63,10 +63,10 @@ def _check_model(task: Task) -> None:
         )
     if task.privacy.mechanism in COUNTED_WITH_NOISE:
         raise ConfigError(no_row_gradients(task.privacy.mechanism))
-    if task.aggregation.swarm_metric != "none":
+    if task.aggregation.swarm_metric not in ("none", "sums"):
         raise ConfigError(
             f"aggregation.swarm_metric = {task.aggregation.swarm_metric!r} {refused}, which does not say "
-            "what it answers to each row; allowed: 'none'"
+            "what it answers to each row; allowed: 'none', or 'sums' of what it counts itself"
         )
 
 

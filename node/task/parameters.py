@@ -32,7 +32,12 @@ _AGAIN = "again"
 _DIGITS = re.compile(r"[0-9a-f]{64}")
 _SHOWN_DIGITS = 4
 _MOST_DIFFERENCES = 3
-_LISTS = ("shapes", "data.schema.columns")  # lists that are compared item by item
+_LISTS = (
+    "shapes",
+    "data.schema.columns",
+    "estimator.columns",
+    "estimator.declared.columns",
+)  # lists that are compared item by item
 _IN_WORDS = {
     "model.initial": "the learner's first numbers are not those there (draw them from task.seed, or give all "
     "members the same model.weights)"
@@ -120,6 +125,14 @@ def describe_difference(mine: str, theirs: str) -> str:
         told.append(_IN_WORDS.get(name) or f"{_clipped(name)} is {ours} here and {its} there")
     more = len(differing) - len(told)
     return "; ".join(told) + (f"; and {more} more" if more else "")
+
+
+def has_section(parameters: str, name: str) -> bool:
+    """Returns whether there is a section of this name in a peer's parameters, which may be any text."""
+    try:
+        return name in _parsed(parameters)
+    except (ValueError, RecursionError):
+        return False
 
 
 def describe_lists(who: str, mine: str, theirs: str) -> str:

@@ -32,7 +32,11 @@ def find_device(asked: str) -> torch.device:
 
 
 def tried(device: torch.device) -> torch.device:
-    """Returns `device` after a trial addition; ConfigError for one that torch finds but cannot use."""
+    """Returns `device` after a trial addition; ConfigError for one that torch finds but cannot use.
+
+    On a card, convolutions then have the 24 bits of the CPU and of matrix products, and not 11: else what a
+    frozen body makes of a row alone and among others differs by more than rounding.
+    """
     try:
         float(torch.ones(2, device=device).sum())
     except (RuntimeError, AssertionError) as error:  # no kernels for this card, an old driver, a lost device
@@ -40,6 +44,8 @@ def tried(device: torch.device) -> torch.device:
             f"train.device = {str(device)!r} is there and does not work: {reason(error)}; set another, or "
             "'cpu'"
         ) from error
+    if device.type == "cuda":
+        torch.backends.cudnn.allow_tf32 = False
     return device
 
 

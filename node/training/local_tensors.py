@@ -6,7 +6,7 @@ change them, as its cost was never recorded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -61,13 +61,17 @@ def own_words(names: Sequence[str], device: str) -> dict[str, str]:
     return words
 
 
-def whole_model(model: nn.Module, parts: Mapping[str, Array]) -> dict[str, Array]:
+def whole_model(
+    model: nn.Module, parts: Mapping[str, Array], without: Iterable[str] = ()
+) -> dict[str, Array]:
     """Returns all parameters and buffers of `model` by name, from `parts` if there, else copied.
 
-    A parameter that the model has under two names appears under both.
+    A parameter that the model has under two names appears under both. Those called `without` are not there.
     """
+    left_out = set(without)
     by_identity = {id(value): parts[name] for name, value in model.named_parameters() if name in parts}
     return {
         name: by_identity[id(value)] if id(value) in by_identity else value.detach().cpu().numpy().copy()
         for name, value in plain_tensors(model).items()
+        if name not in left_out
     }

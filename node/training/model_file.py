@@ -41,13 +41,14 @@ class Card:
 
     `task` is a table for `node.task.load.read_task`; `classes` is as in `node.data.dataset.Dataset`; `row` is
     the shape of one row. `own` are the names of the node's own tensors, in which files of equal bases may
-    differ.
+    differ. `left_out`: the digest of fixed tensors that are too large for the files; None: they have all.
     """
 
     task: Mapping[str, Any]
     classes: int | None
     row: tuple[int, ...]
     own: tuple[str, ...]
+    left_out: str | None = None
 
     def filled(
         self,
@@ -72,6 +73,7 @@ class Card:
             "row": list(self.row),
             "own": sorted(self.own),
             "calibration": self._calibration(),
+            **({} if self.left_out is None else {"left_out": self.left_out}),
             **({} if finished is None else {"finished": finished}),
         }
 

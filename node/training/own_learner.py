@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 
 from node.learners.learner import Learner
 from node.storage.whole_files import whole_folder
@@ -19,6 +20,7 @@ from node.system.clock import CLOCK, Clock
 from node.system.errors import ConfigError, UserError, shown
 from node.task.import_path import told
 from node.training.figures.headline import Headline
+from node.training.figures.tallies import LearnersCounts, Sums
 from node.training.local_tensors import Array
 from node.training.trainer import (
     Diverged,
@@ -34,6 +36,9 @@ from node.training.trainer import (
 VECTOR = "vector"
 """The name of the one tensor of a learner's model file."""
 METHODS = ("vector", "train", "evaluate", "save")
+COUNTING = ("counts", "metrics")
+"""The methods that a learner needs for a metric of all members' rows."""
+_MOST_COUNTED = 1 << 48
 _METRIC = re.compile(r"[^\W_][\w .%@/()+-]{0,39}")
 _MOST_METRICS = 32
 _LONGEST_NAME = 100
@@ -48,6 +53,7 @@ class OwnLearner:
         """`initial`: the vector to begin with, in place of the learner's own. Raises ConfigError."""
         self._learner, self._clock = learner, clock
         self._busy = threading.Lock()
+        self._counted: int | None = None
         self._covered = False
         lacking = [name for name in METHODS if not callable(getattr(learner, name, None))]
         if lacking:
@@ -79,9 +85,13 @@ class OwnLearner:
 
     @property
     def digests(self) -> dict[str, str]:
-        """What peers agree on, by key of `[model]`: the learner's name, and a digest of its first vector."""
+        """What peers agree on, by key of `[model]`: the learner's name, and a digest of its first vector.
+
+        Also how many numbers it counts, once it has made a tally.
+        """
         words = self._initial.astype("<f4").tobytes()
-        return {"learner": self.name, "initial": hashlib.sha256(words).hexdigest()}
+        counts = {} if self._counted is None else {"counts": str(self._counted)}
+        return {"learner": self.name, "initial": hashlib.sha256(words).hexdigest(), **counts}
 
     @property
     def rows(self) -> int:
@@ -93,6 +103,40 @@ class OwnLearner:
                 "whole number from 1, or aggregation.weighting=uniform"
             )
         return int(rows)
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether it counts what metrics of all members' rows follow from."""
+        return all(callable(getattr(self._learner, name, None)) for name in COUNTING)
+
+    def tally(self) -> LearnersCounts:
+        """Returns what it counts: as many numbers as of its first vector. Raises ConfigError."""
+        try:
+            return LearnersCounts(len(self._counts(self._initial)), self._metrics)
+        except UserError as error:
+            raise ConfigError(str(error)) from error
+
+    def outputs(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns what it counts for `vector` (d,) as one output (1, k), and no target (0,)."""
+        return torch.from_numpy(self._counts(vector)[None]), torch.zeros(0)
+
+    def _counts(self, vector: Vector) -> Sums:
+        with self._busy:
+            made = np.asarray(self._called("counts", vector.copy()))
+        whole = made.ndim == 1 and made.size > 0 and made.dtype.kind in "iuf"
+        counts: Sums = made.astype(np.float64) if whole else np.full(1, -1.0)
+        if not (np.all((counts >= 0) & (counts < _MOST_COUNTED)) and np.all(counts == np.rint(counts))):
+            raise UserError(
+                f"{self}: counts() returned {shown(made.tolist())}; allowed: whole numbers (k,) from 0 to "
+                f"{_MOST_COUNTED - 1}"
+            )
+        if self._counted not in (None, len(counts)):
+            raise UserError(f"{self}: counts() returned {len(counts)} numbers, before {self._counted}")
+        self._counted = len(counts)
+        return counts
+
+    def _metrics(self, totals: Sums) -> dict[str, float | None]:
+        return self._by_name("metrics", self._called("metrics", totals.copy()))
 
     @property
     def has_loss(self) -> bool:
@@ -139,12 +183,7 @@ class OwnLearner:
 
     def _evaluated(self, vector: Vector) -> Evaluation:
         with self._busy:
-            found = self._called("evaluate", vector.copy())
-        if not isinstance(found, Mapping) or len(found) > _MOST_METRICS:
-            raise UserError(
-                f"{self}: evaluate() returned {shown(found)}; allowed: up to {_MOST_METRICS} metrics by name"
-            )
-        values = {self._metric(name): self._value(name, value) for name, value in found.items()}
+            values = self._by_name("evaluate", self._called("evaluate", vector.copy()))
         if not values:
             return no_evaluation(("accuracy",))
         metric, value = next(iter(values.items()))
@@ -211,13 +250,19 @@ class OwnLearner:
             got = f"{made.dtype} {made.shape}"
         raise UserError(f"{self}: {method} gives {got}; allowed: an array of float32 {shape or '(d,)'}")
 
-    def _metric(self, name: object) -> str:
-        if not isinstance(name, str) or not _METRIC.fullmatch(name):
+    def _by_name(self, method: str, found: object) -> dict[str, float | None]:
+        """Returns the metrics that a method returned; one that is not finite is None."""
+        if not isinstance(found, Mapping) or len(found) > _MOST_METRICS:
             raise UserError(
-                f"{self}: evaluate() returned a metric {shown(name)}; allowed: names of at most 40 letters, "
-                "digits and signs"
+                f"{self}: {method}() returned {shown(found)}; allowed: up to {_MOST_METRICS} metrics by name"
             )
-        return name
+        for name in found:
+            if not isinstance(name, str) or not _METRIC.fullmatch(name):
+                raise UserError(
+                    f"{self}: {method}() returned a metric {shown(name)}; allowed: names of at most 40 "
+                    "letters, digits and signs"
+                )
+        return {name: self._value(name, value) for name, value in found.items()}
 
     def _value(self, name: str, value: object) -> float | None:
         try:

@@ -8,13 +8,18 @@ fixed    all others: their values come from task.seed or model.weights and are t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from operator import itemgetter
 
+import numpy as np
 import torch
 from torch import nn
 
 from node.system.errors import ConfigError, shown
+
+_MOST_IN_FILE = 4 << 20
+"""Bytes of fixed parameters that a model's file has."""
 
 
 def matching(model: nn.Module, pattern: str) -> list[tuple[str, nn.Parameter]]:
@@ -60,6 +65,27 @@ def fixed_parameters(model: nn.Module) -> list[str]:
     return [name for name, value in model.named_parameters() if not value.requires_grad]
 
 
+def left_out_of_files(model: nn.Module) -> list[str]:
+    """Returns the names of the fixed parameters that a model's file leaves out, after `choose_trained`.
+
+    They are the largest ones, so many that the others have at most 4 MiB: a model of gigabytes to which a
+    task adds little is made again from its class, and the file has a digest of it.
+    """
+    tensors = plain_tensors(model)
+    fixed = {id(value): value.numel() * value.element_size() for value in _fixed(model)}
+    left, out = sum(fixed.values()), set()
+    for place, size in sorted(fixed.items(), key=itemgetter(1), reverse=True):
+        if left <= _MOST_IN_FILE:
+            break
+        out.add(place)
+        left -= size
+    return [name for name, value in tensors.items() if id(value) in out]
+
+
+def _fixed(model: nn.Module) -> Iterator[nn.Parameter]:
+    return (value for value in model.parameters() if not value.requires_grad)
+
+
 def plain_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
     """Returns all parameters and buffers of the model by name, without copying them."""
     state: Mapping[str, object] = model.state_dict(keep_vars=True)
@@ -72,5 +98,5 @@ def digest_of(model: nn.Module, names: Iterable[str]) -> str:
     for name in sorted(names):
         array = tensors[name].detach().cpu().contiguous().numpy()
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        digest.update(array.tobytes())
+        digest.update(array.reshape(-1).view(np.uint8).data)  # no copy: an embedding may have gigabytes
     return digest.hexdigest()

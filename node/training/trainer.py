@@ -41,7 +41,13 @@ from node.training.gradient_steps import MakeSteps, steps_by
 from node.training.local_tensors import Array, LocalTensors, whole_model
 from node.training.losses import Loss, answers, check_counts, check_loss, make_loss, uniform_loss
 from node.training.optimizers import Stepping, check_optimizer, make_optimizer
-from node.training.parameter_scope import choose_trained, digest_of, fixed_parameters, matching
+from node.training.parameter_scope import (
+    choose_trained,
+    digest_of,
+    fixed_parameters,
+    left_out_of_files,
+    matching,
+)
 from node.training.proximal import Held, ProximalTerm
 from node.training.schedules import make_schedule
 
@@ -234,6 +240,7 @@ class Trainer:
         self._model, self._dataset = moved(model, dataset, device)
         self._norms = BatchNorms(model)
         self._local = LocalTensors(model, local, self._norms)
+        self._left_out = left_out_of_files(model)
         self._section = section
         self._clock = clock
         self._seed = seed if isinstance(seed, tuple) else (seed,)
@@ -377,12 +384,20 @@ class Trainer:
         return ""
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
-        """Returns all tensors of the model with `vector` (d,), by name; the shared ones are views of it."""
+        """Returns the tensors to write for `vector` (d,), by name; the shared ones are views of it.
+
+        These are all of the model's, but for large ones that are not trained (`left_out_of_files`).
+        """
         with self._busy:
             self._load_features()
             self._put(vector)
             named = shapes(self._model, self._section.parameters)
-            return whole_model(self._model, split_vector(self._parameters(vector), named))
+            return whole_model(self._model, split_vector(self._parameters(vector), named), self._left_out)
+
+    @property
+    def left_out(self) -> str | None:
+        """The digest of the tensors that `tensors` leaves out; None if it has all."""
+        return digest_of(self._model, self._left_out) if self._left_out else None
 
     @property
     def device(self) -> str:

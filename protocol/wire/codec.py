@@ -14,6 +14,7 @@ import msgpack
 
 from protocol.errors import RemoteProtocolError
 from protocol.wire.limits import (
+    FRAMES,
     MAX_BITMAP_BYTES,
     MAX_EVIDENCE_BYTES,
     MAX_FRAME_BYTES,
@@ -22,7 +23,6 @@ from protocol.wire.limits import (
     MAX_PAYLOAD_BYTES,
     MAX_PIECES,
     MAX_PRODUCT_BYTES,
-    VERSION,
 )
 from protocol.wire.messages import Message
 from protocol.wire.records import PAYLOAD, header_fields, plain, read_fields, wrong
@@ -58,7 +58,7 @@ def encode(message: Message) -> Frame:
 
 
 def _header(message: Message) -> bytes:
-    return bytes(msgpack.packb([VERSION, _NUMBERS[type(message)], *plain(message)]))
+    return bytes(msgpack.packb([FRAMES, _NUMBERS[type(message)], *plain(message)]))
 
 
 def frame_bytes(message: Message) -> int:
@@ -89,8 +89,8 @@ def decode(frame: bytes | memoryview) -> Message:
     if end > min(len(view), 4 + MAX_HEADER_BYTES):
         raise RemoteProtocolError("a frame whose header is cut off or too long")
     header = _unpack(bytes(view[4:end]))
-    if type(header) is not list or len(header) < 2 or type(header[0]) is not int or header[0] != VERSION:
-        raise RemoteProtocolError(f"not a frame of protocol version {VERSION}")
+    if type(header) is not list or len(header) < 2 or type(header[0]) is not int or header[0] != FRAMES:
+        raise RemoteProtocolError(f"not a frame of version {FRAMES}")
     if type(header[1]) is not int or header[1] not in KINDS:
         raise wrong("the number of a message", header[1])
     return _build(KINDS[header[1]], header[2:], view[end:])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from protocol.crypto.sealing import TAG_BYTES
 from protocol.vectors.pieces import PIECE_BYTES, PIECE_WORDS
 
-VERSION = 7
-"""The version of the wire protocol: nodes of different versions do not communicate."""
+VERSION = 8
+"""The version of the protocol between nodes: two of different versions open no link."""
+FRAMES = 7
+"""The version of frames, on links and in a node's folder: version 8 changed a total's payload only."""
 
 # -- frames --------------------------------------------------------------------------------------------
 MAX_HEADER_BYTES = 256 * 1024

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from node.task.sections import AggregationSection
+from protocol.aggregation.masked.carries import usual_bytes
 from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.linear_check import packed_bytes
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.crypto.prg import SEED_BYTES
 from protocol.vectors.pieces import WORD_BYTES
@@ -31,5 +31,5 @@ def _masked_bytes(layout: Layout) -> float:
     others = layout.members - 1
     if layout.everybody_adds:
         return float(layout.vector_bytes * others)
-    carries = packed_bytes(layout.words, layout.members)
+    carries = usual_bytes(layout.words, layout.members)
     return (2 * layout.vector_bytes + carries) / layout.members * others  # a member adds up a part

@@ -22,39 +22,11 @@ from typing import Any
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.wire import codec
+from protocol.wire import masked_messages as masked
+from protocol.wire import messages as wire
 from protocol.wire.fields import Signed
 from protocol.wire.ids import Key
-from protocol.wire.masked_messages import (
-    Ack,
-    Check,
-    Dispute,
-    Join,
-    JoinCertificate,
-    Joined,
-    Lacking,
-    Masked,
-    Propose,
-    Release,
-    Total,
-    TotalPiece,
-    ViewChange,
-    session_of,
-)
-from protocol.wire.messages import (
-    Accepted,
-    Announce,
-    Certificate,
-    Charged,
-    Group,
-    Head,
-    Heard,
-    Message,
-    Ready,
-    Redirect,
-    Reminder,
-    Share,
-    Sum,
-)
+from protocol.wire.messages import Message, Sum
 from protocol.wire.signing import sign
 from scenarios.simulator.plans import Liar
 from tests.box.box import Box, BoxNode, Watcher
@@ -68,12 +40,19 @@ EARLIER = 8
 """How many messages of a kind a liar keeps, to send one of them again."""
 LARGE = "model.args.sizes=[64,256,10]"
 """A model of which each member adds up a part; all add up the whole of a smaller one."""
-MEETING = {"coordinator": (Accepted, Group), "member": (Ready,)}
-MASKED = (Join, Joined, JoinCertificate, Masked, Ack, Release)
-STEPS = {"additive": (Share, Sum), "masked": MASKED, "masked, large": (*MASKED, Total, Check)}
+MEETING = {"coordinator": (wire.Accepted, wire.Group), "member": (wire.Ready,)}
+MASKED = (masked.Join, masked.Joined, masked.JoinCertificate, masked.Masked, masked.Ack, masked.Release)
+STEPS = {
+    "additive": (wire.Share, Sum),
+    "masked": MASKED,
+    "masked, large": (*MASKED, masked.Total, masked.Check),
+}
 """What is sent in every sum, by its kind."""
-SELDOM = (Announce, Redirect, Head, Heard, Charged, Reminder, Certificate, ViewChange, Propose, TotalPiece)
-COMPLAINTS = (Lacking, Dispute)
+SELDOM = (
+    *(wire.Announce, wire.Redirect, wire.Head, wire.Heard, wire.Charged, wire.Reminder, wire.Certificate),
+    *(masked.ViewChange, masked.Propose, masked.TotalPiece),
+)
+COMPLAINTS = (masked.Lacking, masked.Dispute)
 
 
 @dataclass(frozen=True)
@@ -136,8 +115,8 @@ def _a_complaint(rng: random.Random) -> tuple[str, Liar]:
     def lie(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ...]:
         if not isinstance(message, before):
             return (message,)
-        sid = session_of(message)
-        numbers = (1 << rng.randrange(7),) if complaint is Lacking else (0b1111, rng.randrange(4))
+        sid = masked.session_of(message)
+        numbers = (1 << rng.randrange(7),) if complaint is masked.Lacking else (0b1111, rng.randrange(4))
         return sign(complaint(sid, key.public, *numbers), key), message  # type: ignore[arg-type]
 
     return f"{complaint.__name__} before {before.__name__}", lie
@@ -151,39 +130,19 @@ def _can_be_sent(message: Message) -> bool:
     return True
 
 
-def _nothing(rng: random.Random, kept: list[Message], key: NodeKey, message: Message) -> list[Message]:
-    return []
-
-
 def _earlier(rng: random.Random, kept: list[Message], key: NodeKey, message: Message) -> list[Message]:
     kept.append(message)
     del kept[:-EARLIER]
     return [rng.choice(kept)]
 
 
-def _twice(rng: random.Random, kept: list[Message], key: NodeKey, message: Message) -> list[Message]:
-    return [message, message]
-
-
-def _another(rng: random.Random, kept: list[Message], key: NodeKey, message: Message) -> list[Message]:
-    return [_bent(rng, key, message)]
-
-
-def _both(rng: random.Random, kept: list[Message], key: NodeKey, message: Message) -> list[Message]:
-    return rng.sample([message, _bent(rng, key, message)], 2)
-
-
-def _forged(rng: random.Random, kept: list[Message], key: NodeKey, message: Message) -> list[Message]:
-    return [_bent(rng, None, message)]
-
-
 WAYS: dict[str, Callable[[random.Random, list[Message], NodeKey, Message], list[Message]]] = {
-    "nothing": _nothing,
+    "nothing": lambda rng, kept, key, message: [],
     "an earlier one": _earlier,
-    "twice": _twice,
-    "another, signed": _another,
-    "both, signed": _both,
-    "another, unsigned": _forged,
+    "twice": lambda rng, kept, key, message: [message, message],
+    "another, signed": lambda rng, kept, key, message: [_bent(rng, key, message)],
+    "both, signed": lambda rng, kept, key, message: rng.sample([message, _bent(rng, key, message)], 2),
+    "another, unsigned": lambda rng, kept, key, message: [_bent(rng, None, message)],
 }
 
 

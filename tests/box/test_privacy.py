@@ -361,22 +361,15 @@ def test_one_key_is_one_node_and_its_budget_is_spent_once(make_box) -> None:
 # -- wrong values --------------------------------------------------------------------------------------
 
 
-WRONG = {
-    "epsilon=0": (("privacy.epsilon=0",), ("privacy.epsilon = 0",)),
-    "delta=2": (("privacy.delta=2",), ("privacy.delta = 2", "below 1")),
-    "radius": (("privacy.clipping_radius=1e30",), ("privacy.clipping_radius = 1e+30",)),
-    "nonsense": (("privacy.mechanism=nonsense",), ("'nonsense'", "'dp-sgd'", "'package.module:Class'")),
-    "no such module": (("privacy.mechanism=a.b:C",), ("'a.b:C'", "cannot be imported")),
-    "out of order": (("privacy.mechanism=tests.own_mechanisms:Raising",), ("is out of order",)),
-    "unfinished": (("privacy.mechanism=tests.own_mechanisms:Unfinished",), ("it has no aggregated",)),
-    "dp-sgd with linear-classic": (("privacy.calibration=linear-classic",), ("'linear-classic'", "'exact'")),
-    "dp-sgd with batch norm": (("model.class=tests.own_models:Normed", "model.args={}"), ("BatchNorm1d",)),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_values_are_one_line_and_nothing_is_written(make_box, name: str) -> None:
-    overrides, words = WRONG[name]
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (("privacy.epsilon=0",), "privacy.epsilon = 0"),
+        (("privacy.mechanism=tests.own_mechanisms:Raising",), "is out of order"),
+        (("model.class=tests.own_models:Normed", "model.args={}"), "BatchNorm1d"),
+    ],
+)
+def test_wrong_values_are_one_line_and_nothing_is_written(make_box, overrides: tuple[str, ...], words: str):
     box = make_box(1, 1, "privacy.mechanism=dp-sgd", *overrides)
     (node,) = box.nodes
     node.start()
@@ -385,8 +378,7 @@ def test_wrong_values_are_one_line_and_nothing_is_written(make_box, name: str) -
     assert node.status == 2
     assert line.startswith("error: ")
     assert "\n" not in line
-    for word in words:
-        assert word in line
+    assert words in line
     assert [path.name for path in node.folder.iterdir()] == ["node.key"], "which was there before"
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from protocol.errors import RemoteProtocolError
 from protocol.wire import codec
-from protocol.wire.limits import MAX_HEADER_BYTES, MAX_PIECES, VERSION
+from protocol.wire.limits import FRAMES, MAX_HEADER_BYTES, MAX_PIECES
 from protocol.wire.messages import Message
 from tests.samples import SAMPLES
 
-FRAMES = [codec.encode(message).join() for message in SAMPLES]
+ENCODED = [codec.encode(message).join() for message in SAMPLES]
 BINARY = st.binary(min_size=32, max_size=32)
 MARKERS = [bytes([marker]) for marker in b"\xdc\xdd\xde\xdf\xc4\xc5\xc6\xd9\xda\xdb\xc7"]
 """Of msgpack's lists, maps, bytes, texts and extensions with a length of their own."""
@@ -61,10 +61,10 @@ def test_garbage_is_refused_whatever_length_it_claims(frame, length):
 
 @given(st.integers(-1, max(codec.KINDS) + 1), st.lists(PLAIN, max_size=13), st.binary(max_size=40))
 def test_any_fields_for_any_type_are_read_or_refused(kind, values, after):
-    survives(framed(msgpack.packb([VERSION, kind, *values]), after))
+    survives(framed(msgpack.packb([FRAMES, kind, *values]), after))
 
 
-@given(st.sampled_from(FRAMES), st.data())
+@given(st.sampled_from(ENCODED), st.data())
 def test_valid_frames_with_bytes_changed_cut_off_or_put_in_are_read_or_refused(frame, data):
     changed = bytearray(frame)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -79,7 +79,7 @@ def test_a_message_with_any_other_field_is_read_as_such_or_refused(message: Mess
     names = [field.name for field in fields(message) if field.name != "payload"]
     changed = replace(message, **{data.draw(st.sampled_from(names)): data.draw(PLAIN)})
     try:
-        header = msgpack.packb([VERSION, codec._NUMBERS[type(message)], *codec.plain(changed)])
+        header = msgpack.packb([FRAMES, codec._NUMBERS[type(message)], *codec.plain(changed)])
     except (ValueError, OverflowError):
         return
     survives(framed(header))
@@ -105,7 +105,7 @@ def test_deep_nesting_is_refused_within_bounded_memory(opening):
 
 
 def test_valid_frames_need_memory_in_proportion_to_their_length_and_an_oversized_one_no_copy():
-    for frame in FRAMES:
+    for frame in ENCODED:
         assert peak_bytes(lambda frame=frame: codec.decode(frame)) < 64 * 1024 + 8 * len(frame)
     frame = bytes(64 * 2**20)
     assert peak_bytes(lambda: refused(frame)) < 256 * 1024

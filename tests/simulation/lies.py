@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from protocol.aggregation.masked.carries import pack, unpack
 from protocol.aggregation.masked.key_setup import joins_digest
 from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.linear_check import packed_bytes
 from protocol.aggregation.masked.release import release_digest
 from protocol.aggregation.masked.step_keys import StepKeys, deals_root
 from protocol.aggregation.masked.totals import payload_bytes
@@ -223,9 +223,9 @@ def random_words(payload: bytes, layout: Layout, index: int) -> bytes:
 
 def other_carry(payload: bytes, layout: Layout, index: int) -> bytes:
     at = layout.chunk_bytes(index)
-    assert len(payload) == at + packed_bytes(layout.length(index), layout.members)
-    pair = payload[at]  # of two carries, each below `members`: the first one in the low bits
-    return payload[:at] + bytes([pair - 1 if pair & 15 else pair + 1]) + payload[at + 1 :]
+    carries = unpack(payload[at:], layout.length(index), layout.members).copy()
+    carries[0] = carries[0] - 1 if carries[0] else 1
+    return payload[:at] + pack(carries, layout.members)
 
 
 # -- the end ------------------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ def files() -> dict[str, Json]:
     """Every file by its name, as the reference yields it now."""
     makers = [masks, rounding, session, sealing, sums, base, masked_cases.shamir]
     makers += [masked_cases.masks_of_members, masked_cases.masked_sum]
-    makers += [masked_cases.masked_sum_16, masked_cases.masked_chunks]
+    makers += [masked_cases.masked_sum_16, masked_cases.masked_chunks, masked_cases.carries]
     return {f"{maker.__name__}.json": maker() for maker in makers}
 
 

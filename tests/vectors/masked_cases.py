@@ -133,7 +133,6 @@ def _sum(bits: int) -> Json:
         "total": _hexed(sums, bits),
         "carries": carries,
         "packed": masked_ref.packed(carries, 4).hex(),
-        "packed_wide": masked_ref.packed(carries, 17).hex(),
         "check_seed": CHECK_SEED.hex(),
         "primes": masked_ref.check_primes(CHECK_SEED),
         "products": [masked_ref.products(CHECK_SEED, 0, words) for words in masked],
@@ -142,6 +141,22 @@ def _sum(bits: int) -> Json:
         "mean": [ref.f32(float(ref.centred(word, bits) / s / len(INCLUDED))) for word in result[:7]],
         "of_all": {"total": _hexed(every[0], bits), "carries": every[1]},
     }
+
+
+def carries() -> Json:
+    """Carries as bytes: of all kinds of windows, with rare ones, and where these are too many."""
+    cases = []
+    for members, words, rare in (
+        *((4, 9, ()), (5, 17, ()), (8, 16, ()), (9, 64, (0,)), (10, 65, (0, 9)), (16, 77, (3, 12, 15))),
+        *((17, 40, (0,)), (64, 130, (0, 23, 40, 63)), (10, 8, (0, 9)), (64, 40, (0, 63) * 8), (4, 2, ())),
+    ):
+        middle = [(members - 1) // 2 + (place * place % 3) - 1 for place in range(words)]
+        for place, carry in enumerate(rare):
+            middle[3 * place % words] = carry
+        cases.append(
+            {"members": members, "carries": middle, "packed": masked_ref.packed(middle, members).hex()}
+        )
+    return {"cases": cases}
 
 
 def masked_chunks() -> Json:

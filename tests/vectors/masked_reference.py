@@ -129,11 +129,17 @@ def totals(vectors: Sequence[Sequence[int]], bits: int = 32) -> tuple[list[int],
 
 
 def packed(carries: Sequence[int], members: int) -> bytes:
-    """Hexadecimal digits for up to 16 members, the first of each two the low one."""
-    if members > 16:
-        return bytes(carries)
-    even = [*carries, 0] if len(carries) % 2 else carries
-    return bytes(low + 16 * high for low, high in zip(even[::2], even[1::2], strict=True))
+    """Planes of bits, then what is beside the window; or, if they are not longer, a byte each."""
+    bits = next(bits for bits in range(1, 5) if 4**bits >= 4 * members)
+    window = range(max(0, (members - 2**bits + 1) // 2), members)[: 2**bits]
+    length = -(-len(carries) // 8)
+    short = b""
+    for bit in range(bits):
+        plane = sum((carry >> bit) % 2 << place for place, carry in enumerate(carries))
+        short += plane.to_bytes(length, "little")
+    for place, carry in enumerate(carries):
+        short += b"" if carry in window else (64 * place + carry).to_bytes(4, "little")
+    return short if len(short) < len(carries) else bytes(carries)
 
 
 def _is_prime(number: int) -> bool:

@@ -41,7 +41,7 @@ from node.task.sections import MOST_CONFUSED, Task
 from node.task.table_models import SAME_MEMBERS, is_exact, opened
 from node.training.build import build_model
 from node.training.figures.tallies import Confusion, Errors, Recalls, Scores, Tally
-from node.training.own_learner import OwnLearner
+from node.training.own_learner import COUNTING, OwnLearner
 from node.training.trainer import LocalModel, Shapes, Trainer, VectorModel, make_trainer, shapes
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.vectors.ring import RINGS, WIDE
@@ -148,7 +148,23 @@ def learning_of(task: Task, learner: OwnLearner, system: System = SYSTEM) -> Lea
     if covers_offers(mechanism):
         learner.cover()
     rows = learner.rows if task.aggregation.weighting == "samples" else 1
-    return _updates(task, learner, rows, NoMetric(), mechanism, system.entropy)
+    metric = _metric_of_learner(task, learner, mechanism)
+    return _updates(task, learner, rows, metric, mechanism, system.entropy)
+
+
+def _metric_of_learner(task: Task, learner: OwnLearner, mechanism: Mechanism) -> SwarmMetric:
+    section = task.aggregation
+    if section.swarm_metric == "none":
+        return NoMetric()
+    if not learner.has_counts:
+        raise ConfigError(
+            f"aggregation.swarm_metric = {section.swarm_metric!r} is refused: {learner} has no methods "
+            f"{' and '.join(COUNTING)}, of which the first counts what metrics of all rows follow from; add "
+            "them, or set aggregation.swarm_metric=none"
+        )
+    tally = learner.tally()
+    words = DigitWords.of_tally(tally, offer_bound(task, mechanism))
+    return Counted(tally, section.swarm_metric_every, words, learner.outputs)
 
 
 Local = TypeVar("Local", bound=LocalModel)

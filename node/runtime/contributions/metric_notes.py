@@ -14,6 +14,7 @@ _COUNTED = {
     "confusion": "counts of your test rows by true and predicted class",
     "scores": "counts of your test rows by class and score",
     "sums": "sums over your test rows, of rows and errors",
+    "learner": "what your learner counts on the rows held back",
 }
 
 
@@ -25,8 +26,9 @@ def swarm_metric_words(task: Task, mechanism: Mechanism) -> dict[str, str]:
     when, where = f"every {section.swarm_metric_every} rounds", "the sum"
     if is_exact(task):
         when, where = "once the model is final", "one more sum"
+    what = _COUNTED["learner" if task.model.learner is not None else section.swarm_metric]
     return {
-        "metric of all": f"{when}, {_COUNTED[section.swarm_metric]} go into {where}"
+        "metric of all": f"{when}, {what} go into {where}"
         f"{_ONCE if task.rows_per_person else ''}; {cost_of_counts(mechanism) or _NO_NOISE}"
     }
 

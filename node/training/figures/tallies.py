@@ -5,6 +5,7 @@
     scores      2 classes   rows by true class and score                     these and the AUC
     sums        classes     rows, and right ones, by true class              accuracy, balanced accuracy
                 numbers     sums of targets and errors                       R2, MAE
+                a learner   what it counts itself                            those that it names
 
 Without noise they are whole numbers, whose sums are exact, so the metrics are those of all rows in one place,
 but for the AUC: it is that of scores in `BINS` steps, where rows of one step count as ties.
@@ -38,7 +39,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -73,10 +74,14 @@ class Measured:
     by_class: NDArray[np.int64] | None
     only_class: str | None = None
     errors: Metrics = field(default_factory=dict)
+    named: str | None = None
+    """The metric that is the headline, where no rule chooses it."""
 
     @property
     def headline(self) -> Headline:
         """The one metric that says how good the model is."""
+        if self.named is not None:
+            return Headline(self.named, self.metrics[self.named], None)
         if self.by_class is None:
             return headline_of_numbers(self.metrics, {})
         return headline_of_classes(self.metrics, self.by_class, self.only_class)
@@ -265,6 +270,34 @@ class Errors(Tally):
         clear = _CLEAR * std if self.noised else rows * _UNIT
         r2 = 1 - max(0.0, error) / spread if spread > clear else None
         return Measured(rows, {"r2": r2, "mae": self.unit * scale * max(0.0, distance) / rows}, None)
+
+
+@dataclass(frozen=True)
+class LearnersCounts(Tally):
+    """What a learner counts itself (node.learners.learner): an output (k,) is what a row adds.
+
+    The first number is that of rows. `metrics` says what a sum of them means, the headline first.
+    """
+
+    length: int
+    metrics: Callable[[Sums], Metrics]
+
+    digits = 4
+
+    @property
+    def size(self) -> int:
+        """How many numbers the learner has."""
+        return self.length
+
+    def added(self, outputs: torch.Tensor, targets: torch.Tensor) -> Added:
+        """Returns the outputs; there are no targets."""
+        amounts = outputs.numpy()
+        return Added(np.broadcast_to(np.arange(self.length), amounts.shape), amounts)
+
+    def measured(self, totals: Sums, std: float = 0.0) -> Measured | None:
+        """Asks the learner."""
+        found = self.metrics(totals) if totals[0] else {}
+        return Measured(float(totals[0]), found, None, named=next(iter(found))) if found else None
 
 
 def _ones(places: torch.Tensor) -> Added:

@@ -28,8 +28,8 @@ they sent": a member that colludes with the reducer can answer for y_i + e inste
 free to send in the first place.
 
 **Exactness.** The products Y v are computed in float64: words are below 2^32 and v is cut into 3 pieces of 10
-bits, or below 2^16 and v into 2 pieces of 15. So 1024 terms add up to less than 2^53, in any order, with or
-without fused operations.
+bits, or below 2^22, as S is with short words, and v is cut into 2 pieces of 15. So 1024 terms add up to less
+than 2^53, in any order, with or without fused operations.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ from itertools import chain, count
 import numpy as np
 from numpy.typing import NDArray
 
+from protocol.aggregation.masked.carries import Carries
 from protocol.aggregation.masked.layout import Layout
 from protocol.crypto import prg
 from protocol.crypto.sealing import derive
-from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.errors import LocalProtocolError
 from protocol.vectors.pieces import Words
-from protocol.vectors.ring import WIDE, Ring
+from protocol.vectors.ring import NARROW, WIDE, Ring
 from protocol.wire.limits import CHECKS
 
 COLUMNS = 1024
@@ -56,11 +57,9 @@ _COEFFICIENT_BITS = 30
 _EXACT_BITS = 53 - 10
 """The bits of a product of which float64 adds up 1024 exactly."""
 _ADDED_WORDS = 1 << 16
-_NIBBLE_MEMBERS = 16
 _WITNESSES = (2, 3, 5, 7)
 _DRAWN_WORDS = 1024
 
-Carries = NDArray[np.uint8]
 Products = tuple[int, int, int]
 _Numbers = NDArray[np.int64]
 
@@ -84,42 +83,6 @@ def add_up(parts: Sequence[memoryview | bytes], words: int, ring: Ring = WIDE) -
             wrapped = np.less(added, part)  # the sum is smaller than its summand
             np.add(carried, wrapped.view(np.uint8), out=carried)
     return total, carries
-
-
-def packed_bytes(words: int, members: int) -> int:
-    """The bytes that the carries of `words` sums take: half a byte each for up to 16 members, else one."""
-    return -(-words // 2) if members <= _NIBBLE_MEMBERS else words
-
-
-def pack(carries: Carries, members: int) -> bytes:
-    """Pack the (w,) carries of sums of up to `members` summands; up to 16, two share a byte.
-
-    The first of a pair is in the low half; a last unused half is 0.
-    """
-    if members > _NIBBLE_MEMBERS:
-        return carries.tobytes()
-    packed = np.zeros(packed_bytes(len(carries), members), dtype=np.uint8)
-    packed[: len(carries) // 2] = carries[1::2] << 4
-    packed |= carries[::2]
-    return packed.tobytes()
-
-
-def unpack(payload: bytes | memoryview, words: int, members: int) -> Carries:
-    """The (w,) uint8 carries. Raises RemoteProtocolError for bytes that `pack` never returns."""
-    if len(payload) != packed_bytes(words, members):
-        raise RemoteProtocolError(f"{len(payload)} bytes of carries for {words} sums of {members}")
-    packed = np.frombuffer(payload, dtype=np.uint8)
-    carries = packed if members > _NIBBLE_MEMBERS else _halves(packed)
-    if (carries >= members).any() or carries[words:].any():
-        raise RemoteProtocolError(f"a carry that no sum of {members} has")
-    return carries[:words]
-
-
-def _halves(packed: NDArray[np.uint8]) -> Carries:
-    halves = np.empty(2 * len(packed), dtype=np.uint8)
-    np.bitwise_and(packed, 15, out=halves[::2])
-    np.right_shift(packed, 4, out=halves[1::2])
-    return halves
 
 
 class Coefficients:
@@ -150,6 +113,9 @@ class Coefficients:
     def total_products(self, index: int, words: Words, carries: Carries) -> Products:
         """<r, T + 2^w c> for each check: (w,) sums and (w,) uint8 carries of chunk `index`."""
         u, v = self._vectors(index, len(words))
+        if self._layout.ring == NARROW:
+            whole = words | carries.astype(np.uint32) << np.uint32(NARROW.bits)
+            return self._reduced(u, self._rows(whole, self._cut(v)))
         low = self._rows(words, self._cut(v))
         high = _times(carries, v.astype(np.float64)) % np.array(self.primes)
         return self._reduced(u, low + (high << self._layout.ring.bits) % np.array(self.primes))

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from protocol.aggregation.masked import linear_check
+from protocol.aggregation.masked import carries, linear_check
 from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.linear_check import Carries, Coefficients
+from protocol.aggregation.masked.linear_check import Coefficients
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
@@ -75,11 +75,11 @@ class Totals:
 
     def take(self, index: int, payload: bytes | memoryview, digest: bytes) -> None:
         """Store a chunk and its bulk digest; RemoteProtocolError unless length, carries, digest are right."""
-        if len(payload) != payload_bytes(self._layout, index):
+        if len(payload) < self._layout.chunk_bytes(index):
             raise RemoteProtocolError(f"chunk {index} of a total has {len(payload)} bytes")
         if self.wanted is not None and self.wanted[index] != digest:
             raise RemoteProtocolError(f"chunk {index} of a total is not the one that was voted for")
-        self._carries(index, payload)  # refuses what no sum has
+        carries.unpack(self._packed(index, payload), self._layout.length(index), self._layout.members)
         self._places[index] = self._shelf.put(payload)
         self._digests[index] = digest
 
@@ -97,9 +97,8 @@ class Totals:
     def _words(self, index: int, payload: Payload) -> Words:
         return np.frombuffer(payload, dtype=self._layout.ring.word, count=self._layout.length(index))
 
-    def _carries(self, index: int, payload: Payload) -> Carries:
-        packed = memoryview(payload)[self._layout.chunk_bytes(index) :]
-        return linear_check.unpack(packed, self._layout.length(index), self._layout.members)
+    def _packed(self, index: int, payload: Payload) -> memoryview:
+        return memoryview(payload)[self._layout.chunk_bytes(index) :]
 
     def pieces(self) -> Held[TotalPiece]:
         """All chunks, as a node keeps and serves them, once none is missing."""
@@ -115,8 +114,9 @@ class Totals:
 
     def products(self, coefficients: Coefficients, index: int) -> linear_check.Products:
         """The products of a chunk of the total; RemoteProtocolError if it is missing."""
-        payload = self.place(index)()
-        return coefficients.total_products(index, self._words(index, payload), self._carries(index, payload))
+        payload, length = self.place(index)(), self._layout.length(index)
+        carried = carries.read(self._packed(index, payload), length, self._layout.members)
+        return coefficients.total_products(index, self._words(index, payload), carried)
 
 
 def _piece(sid: Sid, index: int, place: Place) -> TotalPiece:
@@ -129,11 +129,11 @@ def product_bytes(layout: Layout) -> int:
 
 
 def payload_bytes(layout: Layout, index: int) -> int:
-    """The length in bytes of chunk `index` of a total."""
-    return layout.chunk_bytes(index) + linear_check.packed_bytes(layout.length(index), layout.members)
+    """The length in bytes of chunk `index` of a total, if no carry is rare."""
+    return layout.chunk_bytes(index) + carries.usual_bytes(layout.length(index), layout.members)
 
 
 def added_up(parts: Sequence[memoryview | bytes], layout: Layout, index: int) -> bytes:
     """The payload of the sum of these chunks `index`: words, then packed carries."""
-    words, carries = linear_check.add_up(parts, layout.length(index), layout.ring)
-    return bytes(raw(words, slice(None))) + linear_check.pack(carries, layout.members)
+    words, carried = linear_check.add_up(parts, layout.length(index), layout.ring)
+    return b"".join((raw(words, slice(None)), carries.pack(carried, layout.members)))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.person_means import person_means
@@ -25,7 +25,6 @@ def test_means_by_hand():
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), min_size=1, max_size=20))
-@settings(deadline=None)
 def test_a_person_moves_sums_by_whole_units_at_most_as_long_as_a_row(rows):
     """Each row is one at a place, positive or not: rounding may make a mean longer than that."""
     persons = np.array([person for person, _, _ in rows])

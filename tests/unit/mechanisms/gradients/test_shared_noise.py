@@ -16,14 +16,8 @@ from mechanisms.noise.clipping import NotFinite
 from tests.unit.mechanisms.gradients.models import built, objective
 from tests.unit.mechanisms.settings import refused, words
 
-RULE = SharedNoise(
-    gradient=GradientRule(clipping_radius=0.5, noise_multiplier=1.5, sampling_probability=0.25),
-    honest=2,
-    expected_batch=40.0,
-    members=5,
-    size=66,
-    steps=200,
-)
+GRADIENT = GradientRule(clipping_radius=0.5, noise_multiplier=1.5, sampling_probability=0.25)
+RULE = SharedNoise(GRADIENT, honest=2, expected_batch=40.0, members=5, size=66, steps=200)
 
 
 def changed(**changes):

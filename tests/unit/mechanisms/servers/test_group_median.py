@@ -25,7 +25,7 @@ def one_liar_a_group(rows: np.ndarray, groups: int, liars: int, value: float) ->
 
 
 @given(SIZES, st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_member_is_in_one_group_and_groups_are_near_equal(sizes: tuple[int, int], seed: int) -> None:
     members, groups = sizes
     dealt = deal(members, groups, words(seed))
@@ -36,7 +36,7 @@ def test_every_member_is_in_one_group_and_groups_are_near_equal(sizes: tuple[int
 
 
 @given(SIZES, st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_it_is_numpys_median_of_the_means(sizes: tuple[int, int], seed: int) -> None:
     members, groups = sizes
     rows = updates(members, 5, seed)
@@ -47,7 +47,7 @@ def test_it_is_numpys_median_of_the_means(sizes: tuple[int, int], seed: int) -> 
 
 
 @given(SIZES, st.integers(0, 10_000), st.floats(-3e38, 3e38))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_lies_within_the_bound_leave_it_between_honest_groups(sizes, seed, value) -> None:
     members, groups = sizes
     honest = updates(members, 4, seed)

@@ -68,7 +68,7 @@ def test_the_median_is_numpys_and_the_trimmed_mean_scipys(k: int, trimmed: int) 
 
 
 @given(st.integers(0, 10_000), st.integers(7, 14))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_krum_and_bulyan_as_written_down(seed: int, k: int) -> None:
     rows = updates(k, 6, seed)
     f = (k - 3) // 2

@@ -16,6 +16,7 @@ from node.options import parse_arguments
 from node.system.errors import ConfigError
 from node.task.parameters import describe_difference
 from tests.own_data import told, ward
+from tests.unit.node.cases import cases
 
 PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
 ROWS = ("--data", "ward.csv", *PEERS)
@@ -188,28 +189,22 @@ def test_what_is_refused(owner):
     )
 
 
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        (["--data", "x.csv"], "--data is refused: the task comes first; --help shows more"),
-        (["ward.toml", *PEERS, "--write", "ward.txt"], "--write 'ward.txt' is refused; allowed: a FILE.toml"),
-        (["ward.toml", *PEERS, "--write="], "--write '' is refused; allowed: a path"),
-        (
-            ["ward.toml", *PEERS, "--write=ward.toml"],
-            "--write 'ward.toml' exists already; give another, or --force to replace it",
-        ),
-        (["ward.toml", "--write", "ward.toml", "--force"], "neither is given: --peers HOST:PORT,..."),
-        (
-            ["ward.toml", *ROWS, "--also-class", "ill"],
-            "agreement.classes = ['ill'] is refused: 'ill' is",
-        ),
-        (["ward.toml", *ROWS, "--again"], "--again is refused: an agreement is one sum, of which nothing is"),
-        (["ward.toml", *ROWS, "--also-class="], "--also-class: agreement.classes = [''] is refused"),
-        (["none.toml", *PEERS], "task file 'none.toml' cannot be read: No such file or directory"),
-        (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' cannot be read"),
-    ],
-)
+@cases("""
+    argv => line
+    --data x.csv => --data is refused: the task comes first; --help shows more
+    ward.toml PEERS --write ward.txt => --write 'ward.txt' is refused; allowed: a FILE.toml
+    ward.toml PEERS --write= => --write '' is refused; allowed: a path
+    ward.toml PEERS --write=ward.toml => --write 'ward.toml' exists already; give another, or --force to
+        replace it
+    ward.toml --write ward.toml --force => neither is given: --peers HOST:PORT,...
+    ward.toml ROWS --also-class ill => agreement.classes = ['ill'] is refused: 'ill' is
+    ward.toml ROWS --again => --again is refused: an agreement is one sum, of which nothing is
+    ward.toml ROWS --also-class= => --also-class: agreement.classes = [''] is refused
+    none.toml PEERS => task file 'none.toml' cannot be read: No such file or directory
+    ward.toml --data none.csv PEERS => data file 'none.csv' cannot be read
+""")
 def test_what_the_command_refuses(owner, capsys, argv, line):
+    argv = argv.replace("ROWS", " ".join(ROWS)).replace("PEERS", " ".join(PEERS)).split()
     assert agree.main(argv) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"error: {line}")

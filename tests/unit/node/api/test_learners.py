@@ -16,12 +16,22 @@ NAMED = {
     **TASK,
     "model": {"learner": "tests.own_learners:means"},
     "data": {"source": "digits"},
-    "aggregation": {"weighting": "samples", "sample_cap": 1000},
+    "aggregation": {
+        "weighting": "samples",
+        "sample_cap": 1000,
+        "swarm_metric": "sums",
+        "swarm_metric_every": 1,
+    },
 }
 
 
-def test_a_task_names_a_learner_that_reads_its_rows(tmp_path) -> None:
+def test_a_task_names_a_learner_that_reads_its_rows_and_counts(tmp_path) -> None:
     results = Swarm.local(3, NAMED, alone="no", out=tmp_path).run()
+    figures = [summary.swarm for summary in results.summaries]
+    assert {(one.metric, one.value, one.rows, one.peers) for one in figures} == {
+        ("distance", figures[0].value, 1438, 3)
+    }
+    assert min(one.mine for one in figures) < figures[0].value < max(one.mine for one in figures)
     assert results.agreed
     assert results.vector.shape == (64,)
     with pytest.raises(UserError, match="the model is the learner's own: see vector, the 64 numbers"):
@@ -50,7 +60,7 @@ def test_an_error_of_a_learner_is_one_line_and_ends_all(monkeypatch) -> None:
         ({"model": {"body": "a"}}, r"model\.body = 'a' is refused beside model\.learner"),
         ({"privacy": {"mechanism": "dp-sgd"}}, "it needs the gradients of single rows"),
         ({"privacy": {"mechanism": "mechanisms.updates.record:dp_sgd"}}, "privacy.mechanism"),
-        ({"aggregation": {"swarm_metric": "sums"}}, r"aggregation\.swarm_metric = 'sums' is refused beside"),
+        ({"aggregation": {"swarm_metric": "scores"}}, "'scores' is refused beside model.learner"),
     ],
 )  # fmt: skip
 def test_what_only_a_torch_model_has_is_refused(sections, line) -> None:
@@ -68,15 +78,18 @@ def test_arguments_that_contradict_a_learner_are_refused() -> None:
         with pytest.raises(ConfigError, match=r"model\.class = 'node\.models:MLP' is refused beside"):
             Peer(task, learner=learner, peers=["127.0.0.1:1"])
     assert Peer(read_task(NAMED), learner=learner, peers=["127.0.0.1:1"]).out is None
-    gated = Swarm.local(3, {**TASK, "aggregation": {"loss_gate": 0.1}}, learners=[NoLoss()] * 3)
-    with pytest.raises(ConfigError, match="has no method loss"):
-        gated.run()
+    for section, line in (
+        ({"loss_gate": 0.1}, "has no method loss"),
+        ({"swarm_metric": "sums"}, "has no methods counts and metrics"),
+    ):
+        with pytest.raises(ConfigError, match=line):
+            Swarm.local(3, {**TASK, "aggregation": section}, learners=[Bare()] * 3).run()
 
 
-class NoLoss(Means):
-    """A learner that does not say its loss."""
+class Bare(Means):
+    """A learner that neither says its loss nor counts."""
 
-    loss = None
+    loss = counts = None
 
     def __init__(self) -> None:
         super().__init__(np.ones((9, 2)))

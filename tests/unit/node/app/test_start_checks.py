@@ -42,17 +42,9 @@ def test_a_start_with_too_few_members_for_exact_sums_is_refused_and_leaves_nothi
 def test_rounds_of_a_model_by_exact_sums_are_refused(tmp_path):
     (tmp_path / "ward.csv").write_text(ward(200))
     task = tmp_path / "ward.toml"
-    argv = (
-        "--data",
-        str(tmp_path / "ward.csv"),
-        "--target",
-        "outcome",
-        "--privacy",
-        "none",
-        "--model",
-        "additive",
-    )
-    assert init.main([*argv, "--out", str(task)]) == 0
-    options = parse_arguments(["--task", str(task), *argv[:2], "--peers", ",".join(PEERS), "--rounds", "7"])
+    data = ("--data", str(tmp_path / "ward.csv"))
+    asked = ("--target", "outcome", "--privacy", "none", "--model", "additive", "--out", str(task))
+    assert init.main([*data, *asked]) == 0
+    options = parse_arguments(["--task", str(task), *data, "--peers", ",".join(PEERS), "--rounds", "7"])
     with pytest.raises(ConfigError, match="--rounds 7 is refused with model"):
         prepare(options)

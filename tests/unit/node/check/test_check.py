@@ -111,13 +111,8 @@ def test_everything_is_fine(task, run):
 
 
 def test_what_exact_sums_open_is_told(task, finds):
-    found = finds(
-        "opened",
-        0,
-        "warning",
-        "each member's computer sees exact totals of every pair of columns, and",
-        task(model={"class": "node.models:Additive"}),
-    )
+    words = "each member's computer sees exact totals of every pair of columns, and"
+    found = finds("opened", 0, "warning", words, task(model={"class": "node.models:Additive"}))
     assert found["task"][1] == "task: ward, exact sums of the same members"
     assert "sums of up to 2772 words" in found["memory"][1]
 

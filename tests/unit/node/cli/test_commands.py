@@ -26,16 +26,14 @@ def test_every_command_has_a_parser_and_a_line_of_its_own():
     assert max(map(len, help_text().splitlines())) <= 100
 
 
-@pytest.mark.parametrize(
-    ("argv", "called"),
-    [
-        (["/usr/bin/murmuration", "bench"], "murmuration bench"),
-        (["/repository/benchmarks/__main__.py"], "python -m benchmarks"),
-        ([], "python -m benchmarks"),
-    ],
-)
+@cases("""
+    argv => called
+    /usr/bin/murmuration bench => murmuration bench
+    /repository/benchmarks/__main__.py => python -m benchmarks
+    => python -m benchmarks
+""")
 def test_a_command_is_called_as_it_was_started(monkeypatch, argv, called):
-    monkeypatch.setattr(sys, "argv", argv)
+    monkeypatch.setattr(sys, "argv", argv.split())
     assert program("benchmarks") == called
     assert usage("benchmarks", "NAME", "[--quick]") == (
         f"usage: {called} NAME\n{' ' * len(f'usage: {called} ')}[--quick]"

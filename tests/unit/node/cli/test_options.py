@@ -48,9 +48,8 @@ def test_an_option_that_is_declared_in_one_place_is_found_everywhere(
     assert lit("--config", str(file), LAMPS="5", COLOUR="red") == (5, ("red",))
     assert lit("--lamps", "6", "--colour=blue", LAMPS="5", COLOUR="red") == (6, ("blue",))
     assert Lit(task=read_kind(NodeOptions, PEERS, {}).task).lamps == 3
-    with pytest.raises(
-        ConfigError, match=r"^MURMURATION_NODE_LAMPS '10' is refused; allowed: a whole number"
-    ):
+    refusal = r"^MURMURATION_NODE_LAMPS '10' is refused; allowed: a whole number"
+    with pytest.raises(ConfigError, match=refusal):
         lit(LAMPS="10")
     assert made(["--help"]) == 0
     assert "--lamps LAMPS" in (told := capsys.readouterr().out)

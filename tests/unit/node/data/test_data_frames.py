@@ -105,10 +105,3 @@ def test_what_cannot_be_numbered_is_one_line(data, line):
     assert told(lambda: numbered([wrong], task(TABLE), together=True)).startswith(
         "data: the label 'dead' is no class of the task; allowed: 'ill, well'"
     )
-
-
-def test_a_column_that_is_no_number_needs_a_schema():
-    given = data_of(Frame({"x": ["a", "b", "c"], "y": [0, 1, 0]}))
-    assert told(lambda: load_dataset(PLAIN, given, None)).startswith(
-        "data file '(a data frame)', row 1, column 'x': 'a' is not a number"
-    )

@@ -94,7 +94,7 @@ def test_an_image_is_turned_upright(tmp_path):
     assert read_image(tmp_path / "a.png", (1, 2, 1)).ravel().tolist() == [1, 0]
 
 
-def _png_head(width, height):
+def png_head(width, height):
     """Makes a PNG that declares a size and contains next to nothing."""
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(b"")), (b"IEND", b""))
@@ -107,7 +107,7 @@ def _png_head(width, height):
 @pytest.mark.parametrize("side", [7_000, 10_000, 30_000])
 def test_an_image_bomb_is_refused_by_its_head(tmp_path, side):
     file = tmp_path / "bomb.png"
-    file.write_bytes(_png_head(side, side))
+    file.write_bytes(png_head(side, side))
     with pytest.raises((ValueError, Image.DecompressionBombError), match="pixels"):
         read_image(file, (1, 8, 8))
 

@@ -23,20 +23,19 @@ class Images(torch.utils.data.Dataset):
         return torch.full((1, 2, 2), float(index)), index % 2
 
 
-@pytest.mark.parametrize("data", [(X, Y), (X.tolist(), Y.tolist()), (torch.tensor(X), torch.tensor(Y))])
-def test_a_pair_of_whatever_numpy_makes_arrays_of_is_taken(data):
+TENSORS = torch.tensor(X), torch.tensor(Y)
+
+
+@pytest.mark.parametrize(
+    "data", [(X, Y), (X.tolist(), Y.tolist()), TENSORS, torch.utils.data.TensorDataset(*TENSORS)]
+)
+def test_a_pair_of_whatever_numpy_makes_arrays_of_is_taken_and_a_data_set_of_torch_too(data):
     rows = rows_of(data)
     np.testing.assert_array_equal(rows.x, X)
     np.testing.assert_array_equal(rows.y, Y)
     assert (rows.x.dtype, rows.y.dtype) == (np.float32, np.float64)
-
-
-@pytest.mark.parametrize("data", [Images(), torch.utils.data.TensorDataset(torch.tensor(X), torch.tensor(Y))])
-def test_a_torch_data_set_is_read_item_by_item(data):
-    rows = rows_of(data)
-    assert len(rows.x) == len(rows.y) == 6
-    np.testing.assert_array_equal(rows.x[4], data[4][0])
-    assert rows.y[4] == data[4][1]
+    images = rows_of(Images())
+    assert (images.x[4].tolist(), images.y.tolist()) == ([[[4.0, 4.0], [4.0, 4.0]]], [0, 1] * 3)
 
 
 @pytest.mark.parametrize(

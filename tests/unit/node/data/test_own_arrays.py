@@ -17,13 +17,8 @@ from tests.own_data import IMAGES, TABLE, schema, told, ward
 from tests.unit.node.cases import cases
 
 PLAIN = load_task("digits", [])
-ARRAY = {
-    "kind": "array",
-    "target": {"kind": "classes", "values": ["cat", "dog"]},
-    "shape": [2, 3],
-    "mean": [1.0, 2.0],
-    "std": [2.0, 4.0],
-}
+CATS = {"kind": "classes", "values": ["cat", "dog"]}
+ARRAY = {"kind": "array", "target": CATS, "shape": [2, 3], "mean": [1.0, 2.0], "std": [2.0, 4.0]}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     labels=st.lists(st.integers(0, 4), min_size=1, max_size=60),
     parts=st.integers(1, 12),
@@ -46,7 +46,7 @@ def test_even_parts():
     assert sorted(np.concatenate(divided)) == list(range(11))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=50), st.floats(0.001, 0.999))
 def test_a_hold_out_leaves_rows_on_both_sides(targets, fraction):
     kept, held_out = hold_out(np.array(targets), fraction, rng())

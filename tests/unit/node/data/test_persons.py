@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from node.data.dataset import load_dataset
 from node.data.files.csv_and_parquet import read_frame
 from node.data.in_memory import rows_of
-from node.data.persons import chosen_rows, nearly_equal, renumbered
+from node.data.persons import chosen_rows, nearly_equal
 from node.data.sides import RowDraws
 from node.task.dialect import Dialect
 from node.task.load import read_task
@@ -169,7 +169,6 @@ def test_at_most_so_many_rows_of_a_person_are_trained_on(written):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=30), st.integers(1, 3))
-@settings(deadline=None)
 def test_the_rows_with_the_lowest_draws_are_used_equal_ones_by_place(rows, most):
     persons = np.array([person for person, _ in rows], np.int64)
     draws = np.array([draw for _, draw in rows], np.uint64)
@@ -178,10 +177,6 @@ def test_the_rows_with_the_lowest_draws_are_used_equal_ones_by_place(rows, most)
         places = [place for place, (whose, _) in enumerate(rows) if whose == person]
         ranked = sorted(places, key=lambda place: (rows[place][1], place))
         assert [place for place in places if used[place]] == sorted(ranked[:most])
-
-
-def test_persons_are_numbered_anew():
-    assert renumbered(np.array([7, 2, 7, 90])).tolist() == [1, 0, 1, 2]
 
 
 def test_nearly_equal_names():

@@ -29,13 +29,8 @@ from node.training.model_file import write_model
 from tests.own_data import IMAGES, frame, picture, schema, task, told
 
 N = 20
-ARRAY = {
-    "kind": "array",
-    "target": {"kind": "classes", "values": ["0", "1"]},
-    "shape": [6],
-    "mean": [0.0] * 6,
-    "std": [1.0] * 6,
-}
+OF_01 = {"kind": "classes", "values": ["0", "1"]}
+ARRAY = {"kind": "array", "target": OF_01, "shape": [6], "mean": [0.0] * 6, "std": [1.0] * 6}
 
 
 @pytest.fixture

@@ -6,8 +6,10 @@ import asyncio
 import http.client
 import json
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
@@ -67,6 +69,13 @@ class Served:
     def get(self, path: str):
         status, _, body = self.ask(path, Authorization=f"Bearer {TOKEN}")
         return status, json.loads(body)
+
+    def until(self, path: str, when: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """Asks again and again until an answer is as `when` says; returns it."""
+        between = threading.Event()
+        while not when(found := self.get(path)[1]):
+            between.wait(0.02)  # what is waited for needs the processor
+        return found
 
     def post(self, path: str, form: object, **changed: str):
         body = form if isinstance(form, bytes) else json.dumps(form).encode()

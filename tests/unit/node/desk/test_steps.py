@@ -46,27 +46,11 @@ def typed(folder: Folder, name: str, **fields) -> int:
     return main(words[1:])
 
 
-WARD = {
-    "data": "ward.csv",
-    "target": "outcome",
-    "peers": "3",
-    "leave_out": ["sex"],
-    "epsilon": "2",
-    "out": "w.toml",
-}
-
-
-STATISTICS = {
-    "data": "ward.csv",
-    "statistics": True,
-    "target": "outcome",
-    "peers": "3",
-    "by": "sex",
-    "formula": ["outcome ~ age + lactate", "lactate ~ age"],
-    "time": "lactate",
-    "event": "outcome",
-    "out": "s.toml",
-}
+OUTCOME = {"data": "ward.csv", "target": "outcome", "peers": "3"}
+WARD = {**OUTCOME, "leave_out": ["sex"], "epsilon": "2", "out": "w.toml"}
+SURVIVAL = {"time": "lactate", "event": "outcome"}
+FORMULAS = ["outcome ~ age + lactate", "lactate ~ age"]
+STATISTICS = {**OUTCOME, "statistics": True, "by": "sex", "formula": FORMULAS, **SURVIVAL, "out": "s.toml"}
 
 
 def test_statistics_are_asked_of_columns(folder):
@@ -74,10 +58,8 @@ def test_statistics_are_asked_of_columns(folder):
     assert result["lines"][0].startswith("s.toml is written: statistics alone")
     asked = read_task(tomllib.loads(Path("s.toml").read_text())).statistics
     assert asked.by == "sex"
-    assert [(each.formula, each.family) for each in asked.models] == [
-        ("outcome ~ age + lactate", "binomial"),
-        ("lactate ~ age", "gaussian"),
-    ]
+    families = ("binomial", "gaussian")
+    assert [(each.formula, each.family) for each in asked.models] == [*zip(FORMULAS, families, strict=True)]
     (curves,) = asked.survival
     assert (curves.time, curves.event, curves.by, curves.grid) == ("lactate", "outcome", "sex", 1)
     assert step(folder, "init", **STATISTICS).command == (
@@ -107,13 +89,9 @@ def test_statistics_that_cannot_be_computed_are_refused_before_anything_is_writt
 def test_a_look_tells_the_columns_and_writes_nothing(folder):
     result, _ = run(folder, "look", **WARD)
     assert result["rows"] == 300
-    assert [(one["name"], one["kind"]) for one in result["columns"]] == [
-        ("outcome", "target, 2 classes"),
-        ("age", "number"),
-        ("lactate", "number"),
-        ("sex", "left out"),
-        ("bed", "left out"),
-    ]
+    kinds = {"outcome": "target, 2 classes", "age": "number", "lactate": "number"}
+    found = {one["name"]: one["kind"] for one in result["columns"]}
+    assert found == {**kinds, "sex": "left out", "bed": "left out"}
     assert [path.name for path in folder.path.iterdir()] == ["ward.csv"]
 
 

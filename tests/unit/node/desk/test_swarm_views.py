@@ -42,14 +42,8 @@ def test_a_seat_shows_its_code_until_somebody_has_it(tmp_path):
     shown = membership_view(tmp_path, None, UNTIL - 50)
     assert (standing_of(tmp_path), shown["standing"]) == ("invites", "invites")
     assert (shown["words"], shown["members"], shown["waits"]) == (key_words(INVITER.public), [], False)
-    assert shown["seats"][0] == {
-        "name": "Ward B",
-        "code": CODE,
-        "until": UNTIL,
-        "tries": 2,
-        "state": "free",
-        "words": "",
-    }
+    place = {"name": "Ward B", "code": CODE, "until": UNTIL, "tries": 2}
+    assert shown["seats"][0] == {**place, "state": "free", "words": ""}
     others = [(seat["state"], seat["code"], seat["words"]) for seat in shown["seats"][1:]]
     assert others == [("here", "", key_words(JOINER.public)), ("burnt", "", ""), ("over", "", "")]
 

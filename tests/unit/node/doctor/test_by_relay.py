@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -14,23 +14,20 @@ from node.doctor.table import advice, table
 from node.invitation.key import key_file
 from node.net.incoming.routes import answers
 from node.net.relay.streams import RelayedStreams
-from node.net.tls import make_tls
-from node.net.transport import Callbacks, Transport
 from node.observe.health import health
 from node.storage.key_file import held
 from node.storage.swarm_file import Own, Swarm, write_swarm
 from node.system.errors import UserError
-from node.system.system import System
 from protocol.invitation.roster import Member as Listed
 from protocol.relay.admission import Relay
-from protocol.wire.endpoints import of_key
 from tests.e2e.processes import free_endpoint
 from tests.e2e.proxy import proxied
 from tests.e2e.swarm import write_key
 from tests.invitations import closed
 from tests.patience import ENOUGH_S
 from tests.relays import RELAY_KEY, running
-from tests.unit.node.links import ONE, OTHER, End, anybody
+from tests.unit.node.links import ONE, OTHER
+from tests.unit.node.net.relay.lines import Member, connected
 
 WARD_B = Listed("Ward B", OTHER.public)
 
@@ -56,22 +53,10 @@ async def nothing_missing():
     return ()
 
 
-@asynccontextmanager
-async def ward_b(roster):
+def ward_b(roster):
     """Runs the other member's transport, with a node's health."""
-    streams = RelayedStreams(OTHER, roster.admission, roster.relays)
-    endpoint = of_key(OTHER.public)
-    tls = make_tls(OTHER, "auto", endpoint, lambda _: frozenset())
-    end = End(OTHER)
-    told = (end._receive, end._unreachable, end._reconnected, end.warnings.append)
-    transport = Transport(Callbacks(*told, anybody), False, tls, OTHER, system=System(streams=streams))
-    async with AsyncExitStack() as stack:
-        stack.callback(end.listener.close)
-        await streams.start()
-        stack.push_async_callback(streams.close)
-        await transport.start(end.listener, answers(health(nothing_missing), []))
-        stack.push_async_callback(transport.close)
-        yield
+    member = Member(OTHER, roster.admission, roster.relays)
+    return connected(member, *answers(health(nothing_missing), []))
 
 
 async def examined(folder):

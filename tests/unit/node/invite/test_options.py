@@ -31,21 +31,6 @@ def test_an_invitation_to_a_task_needs_more_than_one_to_a_swarm_that_learns(caps
 
 
 @pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        (["relay.example:443#v8k2-qm4t"], "--relay names relay.example:443 twice; give each relay once"),
-        (
-            [f"relay-{number}.example#v8k2-qm4t" for number in range(3)],
-            "4 relays are given; allowed: at most 3",
-        ),
-    ],
-)
-def test_a_swarm_has_at_most_three_relays_each_once(capsys, more, why):
-    words = [word for each in more for word in ("--relay", each)]
-    assert refused(capsys, "ward.toml", *USUAL, *words, "Ward B") == why
-
-
-@pytest.mark.parametrize(
     "written", ["relay.example", "#v8k2-qm4t", "relay.example#word", "a b#v8k2-qm4t", ""]
 )
 def test_a_relay_without_its_word_is_refused(written):
@@ -53,20 +38,24 @@ def test_a_relay_without_its_word_is_refused(written):
         relay_with_word(written, "--relay")
 
 
-def test_two_members_of_one_name_are_refused(capsys):
-    assert refused(capsys, "ward.toml", *USUAL, "Ward B", "ward b") == (
-        'two members would be called "ward b": give each a name of its own'
-    )
-    assert "would be called" in refused(capsys, "ward.toml", *USUAL, "Ward A")
+RELAYS = [f"--relay=relay-{number}.example#v8k2-qm4t" for number in range(3)]
 
 
-def test_a_name_that_cannot_be_shown_is_refused(capsys):
-    assert "allowed: 1 to 40 printable characters" in refused(capsys, "ward.toml", *USUAL, "Ward\nB")
-
-
-def test_too_many_names_are_refused(capsys):
-    names = [f"Ward {number}" for number in range(64)]
-    assert "at most 63, besides your own" in refused(capsys, "ward.toml", *USUAL, *names)
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["Ward B", "ward b"], 'two members would be called "ward b": give each a name of its own'),
+        (["Ward A"], 'two members would be called "Ward A": give each a name of its own'),
+        (["Ward\nB"], "allowed: 1 to 40 printable characters"),
+        ([f"Ward {number}" for number in range(64)], "at most 63, besides your own"),
+        (["--relay=relay.example:443#v8k2-qm4t", "B"], "names relay.example:443 twice; give each relay once"),
+        ([*RELAYS, "Ward B"], "4 relays are given; allowed: at most 3"),
+        (["Ward B", "Ward C"], "ward.toml' cannot be read"),
+    ],
+)
+def test_names_relays_and_a_task_that_cannot_be(capsys, tmp_path, monkeypatch, argv, why):
+    monkeypatch.chdir(tmp_path)
+    assert why in refused(capsys, "ward.toml", *USUAL, *argv)
 
 
 def test_without_a_terminal_yes_has_to_be_said(capsys):
@@ -82,8 +71,3 @@ def test_a_swarm_that_is_too_small_for_a_sum_is_refused(tmp_path, monkeypatch, c
     assert refused(capsys, "ward.toml", *USUAL, "Ward B") == (
         "2 would learn, and a sum takes 3: invite 1 more"
     )
-
-
-def test_a_task_that_is_not_there_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert "ward.toml' cannot be read" in refused(capsys, "ward.toml", *USUAL, "Ward B", "Ward C")

@@ -5,6 +5,7 @@ import pytest
 
 from node.jobs import column_survey
 from node.jobs.column_survey import MOST_SUMS, MOST_WORDS, ColumnSurvey, OwnColumn
+from node.jobs.job import Contributed
 from node.system.errors import UserError
 
 NOTHING = np.empty(0)
@@ -86,3 +87,15 @@ def test_what_no_honest_member_adds_is_no_word():
     base = job.following(job.initial(), 0, words, ORDER)
     assert job.all_words(base) == ((1, "yes"),)
     assert not job.is_over(base)
+
+
+def test_numbers_at_random_end_it_without_an_agreement():
+    class Lying(ColumnSurvey):
+        def contribution(self, base, generation):
+            words = np.random.default_rng(generation).integers(0, 1 << 32, self.words(generation))
+            return Contributed(words.astype(np.uint32))
+
+    honest = [member(0, [(1, "yes")])] * 2
+    sums, base = summed([*honest, Lying(1, [OwnColumn(None, False, NOTHING)] * 3, [])])
+    assert sums == MOST_SUMS
+    assert not honest[0].is_over(base)

@@ -17,24 +17,10 @@ from node.task.table_models import TREES
 from node.training.build import build_model
 from node.training.figures.tallies import Scores
 
-SCHEMA = {
-    "kind": "table",
-    "target": {"name": "died", "kind": "classes", "values": ["no", "yes"]},
-    "columns": [
-        {
-            "name": "age",
-            "kind": "number",
-            "mean": 50.0,
-            "std": 20.0,
-            "missing": True,
-            "low": 0.0,
-            "high": 100.0,
-        },
-        {"name": "smokes", "kind": "boolean"},
-    ],
-}
-
-
+RANGE = {"low": 0.0, "high": 100.0}
+AGE = {"name": "age", "kind": "number", "mean": 50.0, "std": 20.0, "missing": True, **RANGE}
+DIED = {"name": "died", "kind": "classes", "values": ["no", "yes"]}
+SCHEMA = {"kind": "table", "target": DIED, "columns": [AGE, {"name": "smokes", "kind": "boolean"}]}
 ARGS = [(ADDITIVE, {"trees": 0}), (ADDITIVE, {"trees": 30}), (TREES, {"trees": 30})]
 
 

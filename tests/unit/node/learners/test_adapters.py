@@ -57,6 +57,11 @@ def test_an_estimator_of_sklearn_learns_from_where_the_vector_is(estimator, rows
     trained = learner.train(first, 1)
     (metric,) = learner.evaluate(first)
     assert metric == ("accuracy" if rows.classes else "r2")
+    if metric == "accuracy":
+        assert learner.metrics(3 * learner.counts(trained)) == learner.evaluate(trained)
+    else:
+        with pytest.raises(ConfigError, match="R2 follows from no whole numbers"):
+            learner.counts(trained)
     assert learner.evaluate(trained)[metric] > max(0.6, learner.evaluate(first)[metric])
     assert np.array_equal(learner.train(first, 2), trained), "it remembers nothing from call to call"
     learner.save(trained, tmp_path)

@@ -41,24 +41,11 @@ SUMS = withstands(load_task("digits", ["aggregation.protocol=masked"]).aggregati
 OF_BOTH = {"accuracy": 0.9, "epsilon": None, "delta": None, "bytes_sent": 1000, "bytes_received": 1000}
 OF_BOTH |= {"base_digest": "ab" * 32, "accuracy_of": "test", "metrics": {"accuracy": 0.9, "auc": None}}
 OF_BOTH |= {"metric": "accuracy", "value": 0.9, "baseline": 0.1}
-RECORD = Record(
-    round=1,
-    outcome="aggregated",
-    reason=None,
-    participants=3,
-    loss=0.5,
-    train_loss=0.4,
-    **{"train_s": 0.5, "aggregate_s": 0.25, "missing": (), "clipped": 0, "phases": {}, **OF_BOTH},
-)
-SUMMARY = Summary(
-    rounds=2,
-    aggregated=2,
-    fallbacks=0,
-    seconds=3.0,
-    task="digits",
-    key="cd" * 32,
-    **{"finished": True, "offers": 2, "dropped": {}, "privacy": None, "sums": SUMS.facts, **OF_BOTH},
-)
+OF_ROUND = {"outcome": "aggregated", "reason": None, "participants": 3, "loss": 0.5, "train_loss": 0.4}
+OF_ROUND |= {"train_s": 0.5, "aggregate_s": 0.25, "missing": (), "clipped": 0, "phases": {}}
+OF_RUN = {"rounds": 2, "aggregated": 2, "fallbacks": 0, "seconds": 3.0, "task": "digits", "key": "cd" * 32}
+OF_RUN |= {"finished": True, "offers": 2, "dropped": {}, "privacy": None, "sums": SUMS.facts}
+RECORD, SUMMARY = Record(round=1, **OF_ROUND, **OF_BOTH), Summary(**OF_RUN, **OF_BOTH)
 OF_ALL = SwarmFigure("accuracy", 0.85, 0.6, None, 0.8, 540, 3, 4)
 PRIVATE = replace(RECORD, epsilon=1.23456, delta=1e-5)
 SPENT = {"outcome": "fallback", "reason": str(Reason.BUDGET_SPENT), "participants": 0}

@@ -124,14 +124,8 @@ async def test_a_member_that_is_reached_by_its_key_is_shown_with_when_it_was_las
     object.__setattr__(node.peer.inspector.plan, "nicknames", Nicknames({key: "ward b"}))
     node.peer._shell.clock._offset = 1000.0
     node.peer._node._discovery.greet(of_key(key), 0.0)
-    source = NodeViewSource(
-        node.peer.inspector,
-        Journal(lambda: 0.0),
-        Rounds(node.folder / "h"),
-        there=lambda: {key: seen},
-        carried=lambda: CARRIED,
-    )
-    view = await source.view()
+    kept, relays = (Journal(lambda: 0.0), Rounds(node.folder / "h")), {"carried": lambda: CARRIED}
+    view = await NodeViewSource(node.peer.inspector, *kept, there=lambda: {key: seen}, **relays).view()
     (peer,) = (each for each in view.peers if each.presence is not None)
     assert (peer.name, peer.key, peer.presence) == ("ward b", key.hex()[:16], shown)
     assert view.relay is CARRIED

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from sklearn.metrics import mean_poisson_deviance
@@ -14,6 +15,7 @@ from node.data.dataset import load_dataset
 from node.predict import __main__ as predict
 from node.predict.model import open_model
 from node.runtime.record.artifacts import Folder
+from node.system.errors import ConfigError
 from node.task.load import load_task, read_task
 from node.training.build import build_model
 from node.training.figures.metrics import probabilities
@@ -280,3 +282,21 @@ def test_own_buffers_are_in_the_file_and_named(tmp_path):
     trainer.evaluate(vector)
     assert saved.model.layers[1].running_mean.tolist() == trainer._model.layers[1].running_mean.tolist()
     assert not saved.model.training
+
+
+def test_large_tensors_that_are_not_trained_are_left_out_and_made_again(tmp_path):
+    weights = tmp_path / "body.safetensors"
+    save_file({"layers.0.weight": np.full((18_000, 64), 0.01, np.float32)}, weights)
+    task = load_task("digits", ["model.args={sizes=[64, 18000, 10]}", "train.parameters=layers.2.*"])
+    task = replace(task, model=replace(task.model, weights=str(weights)))
+    dataset = load_dataset(task, None, (0, 20))
+    trainer = Trainer(build_model(task, dataset), task.train, dataset, 0, PlainSteps)
+    card = Card(task_table(task), 10, (64,), (), trainer.left_out)
+    vector = trainer.vector()
+    Folder(tmp_path, card).models(trainer.tensors, BASE, (vector, vector), None)
+    with safe_open(tmp_path / "model.safetensors", "np") as file:
+        assert set(file.keys()) == {"layers.0.bias", "layers.2.weight", "layers.2.bias"}
+    saved = open_model(tmp_path, weights)
+    assert torch.equal(saved.model(dataset.test_x), trainer.outputs(vector)[0])
+    with pytest.raises(ConfigError, match="leaves out what was not trained"):
+        open_model(tmp_path)

@@ -116,13 +116,8 @@ def test_a_class_that_the_task_has_not_is_one_line(tmp_path, capsys):
 def test_a_prediction_is_the_sum_of_what_its_columns_add(tmp_path, capsys):
     """The last weight, 1, is the base: in the unit of a target with a std of 2, on cells of 1 / sqrt(3)."""
     data = write(tmp_path / "train.csv", *LINES)
-    args = {
-        "columns": [["number", 1], ["category", 3]],
-        "outputs": 1,
-        "cells": 4,
-        "edges": [[0.0]],
-        "trees": 1,
-    }
+    sizes = {"outputs": 1, "cells": 4, "edges": [[0.0]], "trees": 1}
+    args = {"columns": [["number", 1], ["category", 3]], **sizes}
     schema = {"kind": "table", "target": DAYS, "columns": COLUMNS}
     trainer = folder_of(tmp_path, {"class": "node.models:Additive", "args": args}, schema, data)
     vector = np.linspace(-1, 1, len(trainer.vector()), dtype=np.float32)
@@ -135,12 +130,8 @@ def test_a_prediction_is_the_sum_of_what_its_columns_add(tmp_path, capsys):
     assert {line["by interactions"] for line in lines} == {"0"}
     assert len({line["by age"] for line in lines}) == 2
     assert base == pytest.approx([8 + 2 / 3**0.5] * 40, abs=1e-4)
-    assert (
-        predict.main(
-            ["--model", str(tmp_path), "--data", str(data), "--explain", "--out", str(tmp_path / "o.csv")]
-        )
-        == 0
-    )
+    argv = ["--model", str(tmp_path), "--data", str(data), "--explain", "--out", str(tmp_path / "o.csv")]
+    assert predict.main(argv) == 0
     told = capsys.readouterr().out
     assert f", exact sums over {BASE.members} members\n" in told
     added = "what it adds to days, from 9.1547 on; 'by interactions' is what trees add\n"

@@ -36,14 +36,6 @@ async def test_a_node_that_can_not_afford_its_offer_follows_and_trains_nothing(a
     assert np.array_equal(node.state.fresh, fresh)
 
 
-@pytest.mark.parametrize("mechanism", ["ldp", "dp-sgd"])
-async def test_a_spent_budget_leaves_nothing_to_offer(alone, mechanism):
-    node = alone(mechanism)
-    node.state.ledger = Ledger.of((*node.mechanism.per_training, *node.mechanism.per_offer) * 2)
-    assert not node.peer._train(3).offered
-    assert node.state.fresh is None
-
-
 async def test_rows_that_counted_as_zero_are_reported_to_the_owner(alone):
     node = alone("dp-sgd")
     node.peer._warn_of_rows(node.peer._train(1))

@@ -9,17 +9,7 @@ import pytest
 from node.runtime.notices import Notices, strikes_words, vouch_text
 from node.runtime.record.events import Noticed
 from node.storage.nicknames import Nicknames
-from protocol.actions import (
-    Due,
-    Elector,
-    Fatal,
-    Fault,
-    Note,
-    Notice,
-    Strike,
-    TakenIn,
-    Waiting,
-)
+from protocol.actions import Due, Elector, Fatal, Fault, Note, Notice, Strike, TakenIn, Waiting
 from protocol.invitation.words import key_words
 from protocol.swarm.inspection import Picture
 from protocol.swarm.lateness import Behind, Slow
@@ -79,7 +69,7 @@ def test_a_peer_whose_endpoint_stands_for_its_key_is_called_by_its_name(notices)
     assert said(Note.JOINED, KEYS[1].hex()[:8]) == "ward b is here (key 01010101)"
 
 
-def test_an_obstacle_is_told_once_and_again_when_it_changes(notices):
+def test_an_obstacle_is_told_once_and_again_when_it_changes_or_somebody_waits_anew(notices):
     (first,) = notices.of(Waiting(), PICTURE)
     assert first.text.startswith("waiting for 1 of: h:1, h:2, who made the last model; goes on")
     assert notices.of(Waiting(), hindered(replace(FOUND, patience=PatienceLeft(4)))) == []
@@ -87,16 +77,12 @@ def test_an_obstacle_is_told_once_and_again_when_it_changes(notices):
     assert kinds(notices.of(Waiting(), willing)) == [Note.WAITING]
     other = hindered(replace(FOUND, absent=FOUND.absent[:1]))
     assert kinds(notices.of(Waiting(), other)) == [Note.WAITING]
+    assert kinds(notices.of(Waiting(is_anew=True), other)) == [Note.WAITING]
 
 
 def test_an_obstacle_that_is_gone_in_the_same_moment_is_told_all_the_same(notices):
     (told,) = notices.of(Waiting(), replace(PICTURE, obstacle=None))
     assert told.text.endswith("who made the last model; goes on without them after 5 more failed rounds")
-
-
-def test_who_waits_anew_is_told_the_same_again(notices):
-    assert notices.of(Waiting(), PICTURE)
-    assert kinds(notices.of(Waiting(is_anew=True), PICTURE)) == [Note.WAITING]
 
 
 def test_models_without_a_quorum_are_told_once_and_so_is_the_first_with_a_quorum_after_them(notices):
@@ -154,30 +140,27 @@ def test_who_coordinates_though_this_node_does_not_learn_with_it_is_told_once(no
 SHARE = "did not send its share, and the sum"
 
 
+B, C = KEYS[1:3]
+
+
 @pytest.mark.parametrize(
     ("action", "text"),
     [
         (
-            Strike(KEYS[1], Fault.FAILED, Due.SHARE, 4, is_first=True),
+            Strike(B, Fault.FAILED, Due.SHARE, 4, is_first=True),
             f"ward b {SHARE} failed: left out of the next sum, and the next time for 4 rounds",
         ),
+        (Strike(C, Fault.WAITED, Due.SHARE, 1, False), f"h:2 {SHARE} waited for it: left out for 1 round"),
         (
-            Strike(KEYS[2], Fault.WAITED, Due.SHARE, 1, is_first=False),
-            f"h:2 {SHARE} waited for it: left out for 1 round",
-        ),
-        (
-            Strike(KEYS[2], Fault.CONTRADICTS, Due.JOINED, 2, is_first=False),
+            Strike(C, Fault.CONTRADICTS, Due.JOINED, 2, is_first=False),
             "h:2 contradicts more than one other about its vote for the joins: left out for 2 rounds",
         ),
         (
-            Strike(KEYS[2], Fault.IN_TWO, None, 2, is_first=False),
+            Strike(C, Fault.IN_TWO, None, 2, is_first=False),
             "h:2 is in two groups at once for one model: left out for 2 rounds",
         ),
-        (TakenIn(KEYS[1], is_time_over=True), "ward b is no longer left out: its time is over"),
-        (
-            TakenIn(KEYS[2], is_time_over=False),
-            "h:2 is no longer left out: it has taken part in a sum to its end",
-        ),
+        (TakenIn(B, is_time_over=True), "ward b is no longer left out: its time is over"),
+        (TakenIn(C, False), "h:2 is no longer left out: it has taken part in a sum to its end"),
     ],
 )
 def test_who_withholds_is_told_by_name(notices, action, text):

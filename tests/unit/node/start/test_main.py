@@ -7,25 +7,17 @@ import pytest
 from node.start.__main__ import main
 
 
-def told(capsys) -> str:
-    return capsys.readouterr().err.strip()
-
-
-def test_a_folder_without_a_swarm_is_refused(tmp_path, capsys):
-    assert main([str(tmp_path), "--yes"]) == 2
-    assert "has no swarm: give the folder that invite or join named" in told(capsys)
-
-
-def test_without_a_terminal_yes_has_to_be_said(tmp_path, capsys):
-    assert main([str(tmp_path)]) == 2
-    assert told(capsys) == (
-        "error: there is no terminal to ask at; give --yes, which answers each question by yes"
-    )
-
-
-def test_the_folder_comes_first(capsys):
-    assert main(["--yes"]) == 2
-    assert "the folder comes first" in told(capsys)
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["FOLDER", "--yes"], "has no swarm: give the folder that invite or join named"),
+        (["FOLDER"], "there is no terminal to ask at; give --yes, which answers each question by yes"),
+        (["--yes"], "the folder comes first"),
+    ],
+)
+def test_what_is_refused(argv, why, tmp_path, capsys):
+    assert main([word.replace("FOLDER", str(tmp_path)) for word in argv]) == 2
+    assert why in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("argv", "status"), [(["--help"], 0), ([], 2)])

@@ -55,12 +55,7 @@ def test_what_is_left_over_beside_printed_means_are_no_few_rows(rows, groups, hi
 
 def test_what_stands_in_place_of_a_count():
     assert [cell(3, True), cell(40, True), cell(0, True), cell(40, False)] == ["< 5", "hidden", "hidden", 40]
-    assert [part_of(*pair) for pair in ((100, 100), (97, 100), (90, 100), (3, 100))] == [
-        100,
-        "hidden",
-        90,
-        "< 5",
-    ]
+    assert [part_of(rows, 100) for rows in (100, 97, 90, 3)] == [100, "hidden", 90, "< 5"]
     assert isinstance(cell(3, True), Hidden)
 
 

@@ -28,12 +28,8 @@ NUMBER = {"name": "outcome", "kind": "number", "mean": 0.0, "std": 1.0, "low": -
 def test_a_file_as_rows_by_column(tmp_path, target, column, values):
     of = schema({"kind": "table", "target": target, "columns": COLUMNS})
     found = columns_of(of)
-    assert list(found.values()) == [
-        Number("age", 0.0, 100.0),
-        Category("ward", ("east", "west")),
-        Category("smoker", ("no", "yes")),
-        column,
-    ]
+    wards = Category("ward", ("east", "west")), Category("smoker", ("no", "yes"))
+    assert list(found.values()) == [Number("age", 0.0, 100.0), *wards, column]
     rows = ["25,east,yes,a", "?,south,,b", "120,west,no,c", "7,,no,"]
     lines = [f"{row},{value}" for row, value in zip(rows, values, strict=True)]
     (tmp_path / "rows.csv").write_text("\n".join(["age,ward,smoker,note,outcome", *lines]) + "\n")

@@ -24,14 +24,8 @@ from protocol.wire.messages import Base
 from tests.statistics_rows import FOLDER, trial
 
 PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
-PRIVATE = (
-    "privacy.mechanism=dp-sgd",
-    "privacy.epsilon=4",
-    "statistics.share=0.5",
-    "statistics.models=[]",
-    "statistics.survival=[]",
-    "statistics.tables=[]",
-)
+NONE = tuple(f"statistics.{part}=[]" for part in ("models", "survival", "tables"))
+PRIVATE = ("privacy.mechanism=dp-sgd", "privacy.epsilon=4", "statistics.share=0.5", *NONE)
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,7 @@
 """What a task with a model of tables need not say, and what it must not."""
 
+import json
+
 import pytest
 
 from node.task.load import read_task
@@ -8,6 +10,7 @@ from node.task.shared_noise_keys import readable
 from node.task.table_models import TREES, most_cells, opened
 from node.training.model_file import task_table
 from tests.own_data import TABLE, told
+from tests.unit.node.cases import cases
 
 PRIVATE = {"privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 1.0}, "train": {"expected_rows": 900}}
 
@@ -57,27 +60,34 @@ def test_what_exact_sums_open_is_one_sentence(model, args, totals):
     )
 
 
-@pytest.mark.parametrize(("name", "value"), [("learning_rate", 0.1), ("epochs", 2), ("seconds", 2.0)])
-def test_nothing_is_trained_locally(name, value):
-    assert told(lambda: made(train={name: value})) == (
-        f"train.{name} = {value} has no effect with model.class = 'node.models:Additive' without privacy, "
-        "which exact sums make; leave it out"
-    )
-
-
-def test_the_last_model_alone_is_measured():
-    assert told(lambda: made(aggregation={"swarm_metric": "scores", "swarm_metric_every": 2})) == (
-        "aggregation.swarm_metric_every = 2 has no effect with model.class = 'node.models:Additive' without "
-        "privacy, whose last model alone is measured; leave it out"
-    )
-
-
-@pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd"])
-def test_noise_of_single_members_is_refused(mechanism):
-    assert told(lambda: made(privacy={"mechanism": mechanism})) == (
-        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Additive', of which "
-        "no member has updates; allowed: 'none', 'distributed-dp-sgd'"
-    )
+@cases("""
+    model => sections => line
+    Additive => {"train": {"learning_rate": 0.1}} => train.learning_rate = 0.1 has no effect with
+        model.class = 'node.models:Additive' without privacy, which exact sums make; leave it out
+    Additive => {"train": {"epochs": 2}} => train.epochs = 2 has no effect with model.class =
+        'node.models:Additive' without privacy, which exact sums make; leave it out
+    Additive => {"train": {"seconds": 2.0}} => train.seconds = 2.0 has no effect with model.class =
+        'node.models:Additive' without privacy, which exact sums make; leave it out
+    Additive => {"aggregation": {"swarm_metric": "scores", "swarm_metric_every": 2}} =>
+        aggregation.swarm_metric_every = 2 has no effect with model.class = 'node.models:Additive' without
+        privacy, whose last model alone is measured; leave it out
+    Additive => {"privacy": {"mechanism": "aldp"}} => privacy.mechanism = 'aldp' is refused with model.class =
+        'node.models:Additive', of which no member has updates; allowed: 'none', 'distributed-dp-sgd'
+    Additive => {"privacy": {"mechanism": "dp-sgd"}} => privacy.mechanism = 'dp-sgd' is refused with
+        model.class = 'node.models:Additive', of which no member has updates; allowed: 'none',
+        'distributed-dp-sgd'
+    Trees => {"privacy": {"mechanism": "ldp", "epsilon": 1.0}} => privacy.mechanism = 'ldp' is refused with
+        model.class = 'node.models:Trees': trees lose by noise what node.models:Additive keeps; take that, or
+        privacy.mechanism = 'none'
+    Trees => {"privacy": {"mechanism": "distributed-dp-sgd"}} => privacy.mechanism = 'distributed-dp-sgd' is
+        refused with model.class = 'node.models:Trees': trees lose by noise what node.models:Additive keeps;
+        take that, or privacy.mechanism = 'none'
+    Additive => {"args": {"trees": 5}, "privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 1.0},
+        "train": {"expected_rows": 900}} => model.args.trees = 5 is refused with privacy.mechanism =
+        'distributed-dp-sgd': trees lose by noise what curves keep; allowed: 0
+""")
+def test_what_a_model_of_tables_has_no_place_for(model, sections, line):
+    assert told(lambda: made(model=f"node.models:{model}", **json.loads(sections))) == line
 
 
 @pytest.mark.parametrize(("columns", "cells"), [(1, 31), (50, 20), (250, 4), (1000, 4)])
@@ -91,21 +101,6 @@ def test_trees_follow_curves_where_sums_are_exact():
     alone = made(model=TREES).model.args
     assert {"trees": 100, "depth": 4, "rate": 0.1, "cells": 63}.items() <= alone.items()
     assert made(args={"trees": 0}).model.args["trees"] == 0
-
-
-@pytest.mark.parametrize("mechanism", ["ldp", "aldp", "dp-sgd", "distributed-dp-sgd"])
-def test_trees_have_no_privacy(mechanism):
-    assert told(lambda: made(model=TREES, privacy={"mechanism": mechanism, "epsilon": 1.0})) == (
-        f"privacy.mechanism = '{mechanism}' is refused with model.class = 'node.models:Trees': trees lose by "
-        "noise what node.models:Additive keeps; take that, or privacy.mechanism = 'none'"
-    )
-
-
-def test_trees_after_curves_have_no_privacy():
-    assert told(lambda: made(args={"trees": 5}, **PRIVATE)) == (
-        "model.args.trees = 5 is refused with privacy.mechanism = 'distributed-dp-sgd': trees lose by noise "
-        "what curves keep; allowed: 0"
-    )
 
 
 @pytest.mark.parametrize("model", [ADDITIVE, TREES])

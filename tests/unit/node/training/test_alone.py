@@ -17,13 +17,8 @@ from node.training.build import build_model
 from node.training.trainer import make_trainer
 
 SMALL = ("model.args.sizes=[64,8,10]", "train.epochs=1")
-STEPS = (
-    "privacy.mechanism=distributed-dp-sgd",
-    "train.report_every=3",
-    "privacy.epsilon=3",
-    "privacy.honest=2",
-    "train.optimizer=sgd",
-)
+PRIVACY = ("privacy.mechanism=distributed-dp-sgd", "privacy.epsilon=3", "privacy.honest=2")
+STEPS = (*PRIVACY, "train.report_every=3", "train.optimizer=sgd")
 DROPS = ("model.class=tests.own_models:Dropping", "model.args={}", "train.epochs=1")
 NEVER = threading.Event()
 

@@ -11,6 +11,7 @@ from node.data.dataset import load_dataset
 from node.system.errors import UserError
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters
+from node.training.at_once import parts
 from node.training.build import build_model
 from node.training.devices import find_device, thread_count, tried, usable_cores
 from node.training.gradient_steps import PlainSteps
@@ -142,3 +143,18 @@ def test_cores_that_were_taken_away_do_not_count():
         assert thread_count(None, None, HERE, None) == 1
     finally:
         os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize(
+    ("shape", "most", "lengths"),
+    [
+        ((0, 4), 10, [0]),
+        ((25, 4), 10, [9, 8, 8]),
+        ((3, 4), 1, [1, 1, 1]),
+        ((50, 3, 224, 224), 4096, [25, 25]),  # of .6 MB each
+        ((7, 1 << 23), 4096, [3, 2, 2]),  # a row is larger than what a part may have, and none is alone
+    ],
+)
+def test_few_large_rows_are_computed_at_once(shape, most, lengths):
+    rows = torch.zeros(1).expand(shape)
+    assert [len(part) for part in parts(rows, most)] == lengths

@@ -41,6 +41,15 @@ def train(subject: OwnLearner):
         ({"evaluate": lambda _: {"a\n": 1}}, lambda one: one.evaluate(X[0]), "returned a metric 'a"),
         ({"evaluate": lambda _: {"a": "b"}}, lambda one: one.evaluate(X[0]), "a = 'b' is no number"),
         ({"rows": None}, lambda one: one.rows, "has rows = None; allowed: a whole number from 1"),
+        ({"counts": lambda _: [0.5]}, OwnLearner.tally, r"counts\(\) returned \[0.5\]; allowed: whole"),
+        ({"counts": lambda _: [2**48]}, OwnLearner.tally, "whole numbers .* from 0 to 281474976710655"),
+        ({"counts": lambda _: "ab"}, OwnLearner.tally, r"counts\(\) returned 'ab'; allowed"),
+        ({"counts": lambda _: 1 / 0}, OwnLearner.tally, r"counts\(\) failed: ZeroDivisionError"),
+        (
+            {"metrics": lambda _: {"a\n": 1}},
+            lambda one: one.tally().measured(np.ones(2)),
+            r"metrics\(\) returned a metric",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line_with_the_learners_name(parts, call, line) -> None:
@@ -92,27 +101,31 @@ def test_it_trains_a_copy_and_a_stop_ends_it() -> None:
 
 def test_the_first_metric_is_the_headline_and_what_is_not_finite_is_not_defined() -> None:
     found = OwnLearner(Means(X)).evaluate(np.zeros(3, np.float32))
-    assert (found.headline.metric, found.headline.value, found.accuracy, found.loss) == (
-        "distance",
-        1.0,
-        0.5,
-        None,
-    )
+    assert (found.headline.metric, found.headline.value) == ("distance", 1.0)
+    assert (found.accuracy, found.loss) == (0.5, None)
     assert found.metrics == {"distance": 1.0, "accuracy": 0.5}
     assert OwnLearner(learner(evaluate=lambda _: {})).evaluate(X[0]).metrics == {}
 
 
+def test_what_it_counts_is_added_up_and_what_it_says_of_a_sum_is_the_metric() -> None:
+    members = [OwnLearner(Means(x)) for x in (X, 3 * X[:2])]
+    tallies = [one.tally() for one in members]
+    assert members[0].digests["counts"] == "2"
+    zero = np.zeros(3, np.float32)
+    counts = [tally.counted(*one.outputs(zero)) for tally, one in zip(tallies, members, strict=True)]
+    found = tallies[0].measured(sum(counts))
+    assert (found.rows, found.headline.metric, found.headline.value) == (6, "distance", (4 * 1 + 2 * 9) / 6)
+    assert tallies[0].measured(np.zeros(2)) is None
+    longer = learner(counts=lambda vector: np.ones(2 + int(vector[0])))
+    subject = OwnLearner(longer)
+    subject.tally()
+    with pytest.raises(UserError, match=r"counts\(\) returned 3 numbers, before 2"):
+        subject.outputs(X[0])
+
+
 def test_members_agree_on_name_length_and_first_numbers() -> None:
-    one, same, named, begun, wide = (
-        OwnLearner(made)
-        for made in (
-            Means(X),
-            Means(2 * X),
-            learner(name="other"),
-            learner(vector=lambda: X[0]),
-            Means(np.ones((4, 5))),
-        )
-    )
+    named, begun, wide = learner(name="other"), learner(vector=lambda: X[0]), Means(np.ones((4, 5)))
+    one, same, named, begun, wide = map(OwnLearner, (Means(X), Means(2 * X), named, begun, wide))
     alike = [(each.digests, each.shapes) for each in (one, same, named, begun, wide)]
     assert alike[0] == alike[1]
     assert all(each != alike[0] for each in alike[2:])

@@ -12,11 +12,11 @@ from protocol.vectors.pieces import PIECE_BYTES, PIECE_WORDS
 from protocol.wire import codec, signing
 from protocol.wire.fields import Signed
 from protocol.wire.limits import (
+    FRAMES,
     MAX_BITMAP_BYTES,
     MAX_FRAME_BYTES,
     MAX_HEADER_BYTES,
     MAX_PRODUCT_BYTES,
-    VERSION,
 )
 from protocol.wire.masked_messages import (
     Ack,
@@ -118,7 +118,7 @@ def test_a_payload_may_be_a_piece_and_its_carries_and_not_a_byte_more():
 OTHER_VERSIONS = (0, 1, 6, 8, True, 7.0, None, b"\x07", "7", [7])
 OTHER_KINDS = (-1, *range(28, 34), 44, 2**40, True, "3", None, [3])
 HEADERS = (*([version, 3, bytes(16)] for version in OTHER_VERSIONS), None, 1, b"", "text", [], [1])
-ACCEPTED = msgpack.packb([VERSION, 3, bytes(16)])
+ACCEPTED = msgpack.packb([FRAMES, 3, bytes(16)])
 BROKEN = {
     "^a frame of": (b"", bytes(3), bytes(MAX_FRAME_BYTES + 1)),
     "cut off or too long": (
@@ -127,11 +127,11 @@ BROKEN = {
     ),
     "Accepted with 1 bytes after": (framed(ACCEPTED, b"x"),),
     "not msgpack within the limits": (framed(ACCEPTED + b"\xc0"),),
-    "not a frame of protocol version 7": tuple(framed(msgpack.packb(header)) for header in HEADERS),
-    "the number of a message expected": tuple(framed([VERSION, kind, bytes(16)]) for kind in OTHER_KINDS),
-    "the fields of Accepted": (framed([VERSION, 3]), framed([VERSION, 3, bytes(16), bytes(16)])),
-    "the fields of Announce": (framed([VERSION, 4, bytes(16), b"announce"]),),
-    "a list of at most 256": (framed([VERSION, 1, bytes(32), bytes(16), b"no list", 0, bytes(64)]),),
+    "not a frame of version 7": tuple(framed(msgpack.packb(header)) for header in HEADERS),
+    "the number of a message expected": tuple(framed([FRAMES, kind, bytes(16)]) for kind in OTHER_KINDS),
+    "the fields of Accepted": (framed([FRAMES, 3]), framed([FRAMES, 3, bytes(16), bytes(16)])),
+    "the fields of Announce": (framed([FRAMES, 4, bytes(16), b"announce"]),),
+    "a list of at most 256": (framed([FRAMES, 1, bytes(32), bytes(16), b"no list", 0, bytes(64)]),),
 }
 """Frames by the reason for their refusal."""
 
@@ -155,7 +155,7 @@ def test_the_numbers_of_messages_stay_and_those_of_former_ones_are_not_used_agai
 )
 def test_a_field_of_the_wrong_type_or_length_is_refused(nonce):
     with pytest.raises(RemoteProtocolError):
-        codec.decode(framed([VERSION, 3, nonce]))
+        codec.decode(framed([FRAMES, 3, nonce]))
 
 
 BAD_FIELDS = {

@@ -19,17 +19,10 @@ from node.task.scaling import by_rows
 from tests.own_data import told
 
 LIE = (10**10, 4)  # of float64: 320 GB
-ARRAY = {
-    "kind": "array",
-    "target": {"name": "y", "kind": "classes", "values": ["0", "1"]},
-    "shape": [4],
-    "mean": [0.0],
-    "std": [1.0],
-}
-SECTIONS = {
-    "task": {"name": "t"},
-    "model": {"class": "node.models:Linear", "args": {"inputs": 4, "outputs": 2}},
-}
+OF_01 = {"name": "y", "kind": "classes", "values": ["0", "1"]}
+ARRAY = {"kind": "array", "target": OF_01, "shape": [4], "mean": [0.0], "std": [1.0]}
+MODEL = {"class": "node.models:Linear", "args": {"inputs": 4, "outputs": 2}}
+SECTIONS = {"task": {"name": "t"}, "model": MODEL}
 PLAIN = read_task(SECTIONS)
 WITH = read_task({**SECTIONS, "data": {"schema": ARRAY}})
 X, Y = np.arange(40.0).reshape(10, 4), np.arange(10) % 2

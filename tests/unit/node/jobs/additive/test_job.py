@@ -17,15 +17,10 @@ RANGES = ((-3.0, 3.0), (-0.5, 10.0))
 
 def rows(n=ROWS):
     """A line, a bend at a heavy value with values missing, yes and no, a category with a rare value."""
-    line, bent = (
-        RNG.uniform(-3, 3, n),
-        np.where(RNG.random(n) < 0.5, -0.2, RNG.exponential(2, n).clip(-0.5, 10)),
-    )
-    missing, truth, group = (
-        RNG.random(n) < 0.1,
-        RNG.integers(0, 2, n),
-        RNG.choice(5, n, p=[0.4, 0.3, 0.249, 0.001, 0.05]),
-    )
+    line = RNG.uniform(-3, 3, n)
+    bent = np.where(RNG.random(n) < 0.5, -0.2, RNG.exponential(2, n).clip(-0.5, 10))
+    missing, truth = RNG.random(n) < 0.1, RNG.integers(0, 2, n)
+    group = RNG.choice(5, n, p=[0.4, 0.3, 0.249, 0.001, 0.05])
     x = np.zeros((n, 8), np.float32)
     x[:, 0], x[:, 1], x[:, 2], x[:, 3] = line, np.where(missing, 0, bent), missing, 2 * truth - 1
     x[:, 4:] = np.eye(5, 4)[group]

@@ -18,12 +18,8 @@ CLASSES, NUMBERS = Plan(COLUMNS, 12, RANGES, (1.0, 1.0)), Plan(COLUMNS, 12, RANG
 
 def rows(n=1500):
     """Rows whose score is a product of two columns, missing values of the first, and a category."""
-    first, second, missing = (
-        RNG.normal(size=n).clip(-3, 3),
-        RNG.normal(size=n).clip(-3, 3),
-        RNG.random(n) < 0.1,
-    )
-    group = RNG.integers(0, 3, n)
+    first, second = (RNG.normal(size=n).clip(-3, 3) for _ in range(2))
+    missing, group = RNG.random(n) < 0.1, RNG.integers(0, 3, n)
     x = np.stack([np.where(missing, 0, first), missing, second, *np.eye(3)[group].T], 1).astype(np.float32)
     return torch.from_numpy(x), 3 * np.where(missing, -0.5, first * second) + np.array([0, 1.0, -1])[group]
 

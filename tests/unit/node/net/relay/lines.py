@@ -52,12 +52,11 @@ def roster(*keys):
 
 
 class Member(End):
-    """A transport whose endpoint is its key."""
+    """A transport whose endpoint is its key, and its streams by relays."""
 
-    def __init__(self, key, keys, relay):
+    def __init__(self, key, credentials, relays):
         super().__init__(key)
-        named = (in_roster(relay, keys[0]),)
-        self.streams = RelayedStreams(key, roster(*keys), named, warn=self.warnings.append)
+        self.streams = RelayedStreams(key, credentials, relays, warn=self.warnings.append)
         self.endpoint = of_key(key.public)
         tls = make_tls(key, "auto", self.endpoint, lambda _: frozenset())
         told = (self._receive, self._unreachable, self._reconnected, self.warnings.append)
@@ -68,6 +67,18 @@ class Member(End):
         return self.streams.presence[other.key.public]
 
 
+@asynccontextmanager
+async def connected(member, *routes):
+    """Runs a member, which serves these routes beside its own."""
+    async with AsyncExitStack() as stack:
+        stack.callback(member.listener.close)
+        await member.streams.start()
+        stack.push_async_callback(member.streams.close)
+        await member.transport.start(member.listener, [*routes])
+        stack.push_async_callback(member.transport.close)
+        yield member
+
+
 async def shown(_):
     return web.Response()
 
@@ -76,11 +87,8 @@ async def shown(_):
 async def swarm(*keys):
     """Yields a relay's address and the members of one swarm, connected to it."""
     async with running(tls="on") as (relay, _), AsyncExitStack() as stack:
-        members = [Member(key, keys, where(relay)) for key in keys]
+        named = (in_roster(where(relay), keys[0]),)
+        members = [Member(key, roster(*keys), named) for key in keys]
         for member in members:
-            await member.streams.start()
-            stack.push_async_callback(member.streams.close)
-            await member.transport.start(member.listener, [web.get("/metrics", shown)])
-            stack.callback(member.listener.close)
-            stack.push_async_callback(member.transport.close)
+            await stack.enter_async_context(connected(member, web.get("/metrics", shown)))
         yield where(relay), members

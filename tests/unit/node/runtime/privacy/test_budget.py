@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mechanisms.accounting.ledger import NO_BOUND, Gaussian, Ledger, SampledGaussian, privacy_spent
+from mechanisms.accounting.ledger import NO_BOUND, Gaussian, Ledger, privacy_spent
 from mechanisms.accounting.terms import at_honest, unknown_terms, with_terms
 from node.runtime.privacy.budget import (
     can_offer,
@@ -78,19 +78,6 @@ def test_the_last_digit_does_not_cost_a_round(epsilon, rounds):
     assert not can_train(mechanism, Ledger(((*mechanism.per_offer, rounds),)), ())
 
 
-def test_training_that_was_done_twice_costs_a_round_with_dp_sgd_and_nothing_more_with_ldp():
-    """As after a crash: one offer holds two trainings, and the run is one training shorter."""
-    mechanism = made("dp-sgd")
-    twice = mechanism.per_training * 2
-    ledger = charged(mechanism, EMPTY, twice)
-    assert ledger == Ledger.of(twice)
-    assert can_train(mechanism, ledger, ())
-    assert not can_train(mechanism, charged(mechanism, ledger, mechanism.per_training), ())
-    local = made("ldp")
-    assert local.per_training == ()
-    assert charged(local, EMPTY, local.per_training * 2) == Ledger.of(local.per_offer)
-
-
 def test_what_pends_counts_before_it_is_offered():
     mechanism = made("dp-sgd")
     pending = mechanism.per_training * 3
@@ -124,15 +111,6 @@ def test_a_receipt_holds_what_pends_the_offer_and_the_total_after_it(arguments):
     assert receipt.memory == ((4.0,),)
     assert receipt.total == privacy_spent(before.adding(receipt.events), 1e-5)
     assert receipt.total.epsilon > spent_by(mechanism, before).epsilon
-
-
-def test_dp_sgd_is_charged_for_its_steps_and_ldp_for_its_offer():
-    sampled = made("dp-sgd", "train.epochs=2", "train.batch_size=16")
-    (event,) = receipt_of(sampled, EMPTY, sampled.per_training, ()).events
-    assert isinstance(event, SampledGaussian)
-    assert (event.sampling_probability, event.steps) == (0.16, 14)
-    (release,) = receipt_of(made("ldp"), EMPTY, (), ()).events
-    assert isinstance(release, Gaussian)
 
 
 @pytest.mark.parametrize("arguments", EVERY)

@@ -38,9 +38,10 @@ def test_history_is_a_line_for_each_round_and_one_that_a_crash_cut_off_does_not_
     with (tmp_path / "history.jsonl").open("a") as file:
         file.write('{"round": 2, "outc')
     folder.append(record(2))
-    lines = folder.history()
-    assert [line.round for line in lines] == [1, 2]
-    written = json.loads((tmp_path / "history.jsonl").read_text().splitlines()[0])
+    folder.append(record(3))
+    lines, texts = folder.history(), (tmp_path / "history.jsonl").read_text().splitlines()
+    assert ([line.round for line in lines], len(texts)) == ([1, 2, 3], 4)
+    written = json.loads(texts[0])
     assert written["phases"]["group"] == {"s": 0.1, "bytes_sent": 4, "bytes_received": 5}
     assert written["loss"] == 0.123457
     assert written["metrics"] == {"accuracy": 0.9, "auc": 0.876543, "balanced-accuracy": None}

@@ -74,10 +74,8 @@ def test_curves_are_in_the_owners_units():
     assert (smokes.kind, smokes.importance, smokes.values) == ("boolean", (3.0,), ((-3.0, 3.0),))
     assert (age.unit, age.cells[1]) == ("years", CurveCell("20 to 75", 20.0, 75.0, 0.33))
     assert age.bands == ((0.98,) * 3,)
-    assert (curves(model(counted=True), task).scale, curves(model(counted=True), task).outputs) == (
-        "odds",
-        ("yes",),
-    )
+    whole = curves(model(counted=True), task)
+    assert (whole.scale, whole.outputs) == ("odds", ("yes",))
 
 
 def test_without_counts_all_cells_are_shown_around_their_mean_and_there_is_no_band():

@@ -8,8 +8,8 @@ import pytest
 
 from protocol.aggregation.masked import linear_check
 from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.linear_check import COLUMNS, Coefficients, add_up, packed_bytes, unpack
-from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.aggregation.masked.linear_check import COLUMNS, Coefficients, add_up
+from protocol.errors import LocalProtocolError
 from protocol.vectors.pieces import PIECE_WORDS, Words
 from protocol.vectors.ring import NARROW, RINGS, WIDE, Ring
 from protocol.wire.limits import CHECKS
@@ -56,42 +56,6 @@ def test_sums_of_64_largest_and_smallest_words_carry_63_and_nothing():
 def test_chunks_of_another_length_are_a_mistake(size):
     with pytest.raises(LocalProtocolError, match="not 28"):
         add_up([bytes(28), bytes(size)], 7)
-
-
-# -- packed carries ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("members", "size"), [(16, 4), (17, 7), (4, 4), (64, 7)])
-def test_up_to_16_members_a_carry_takes_half_a_byte(members, size):
-    assert packed_bytes(7, members) == size
-
-
-@pytest.mark.parametrize("members", [4, 16, 17])
-@pytest.mark.parametrize("change", [-1, 1, 100])
-def test_carries_of_another_length_are_refused(members, change):
-    size = packed_bytes(40, members) + change
-    with pytest.raises(RemoteProtocolError, match="bytes of carries for 40 sums"):
-        unpack(bytes(size), 40, members)
-
-
-@pytest.mark.parametrize(
-    ("payload", "words", "members"),
-    [(b"\x04\x00", 4, 4), (b"\x00\x40", 4, 4), (b"\x00\xf0", 4, 15), (b"\x11", 1, 16), (b"\x10", 1, 16)],
-)
-def test_half_bytes_with_a_carry_or_a_rest_that_cannot_be_are_refused(payload, words, members):
-    with pytest.raises(RemoteProtocolError, match="a carry that no sum"):
-        unpack(payload, words, members)
-
-
-@pytest.mark.parametrize("carry", [17, 64, 255])
-def test_a_byte_that_is_no_carry_is_refused(carry):
-    with pytest.raises(RemoteProtocolError, match="a carry that no sum of 17 has"):
-        unpack(bytes([0, carry]), 2, 17)
-
-
-def test_the_largest_carry_is_read():
-    assert unpack(b"\x3f\x00"[::-1], 2, 64).tolist() == [0, 63]
-    assert unpack(b"\xff", 2, 16).tolist() == [15, 15]
 
 
 # -- the check -----------------------------------------------------------------------------------------

@@ -164,9 +164,9 @@ def changed(kind: type, **changes: Any) -> Any:
     return replace(first(kind), **changes)
 
 
-def shorter_total() -> Total:
+def shorter_total(end: int) -> Total:
     total = first(Total)
-    payload = bytes(total.payload)[:-1]
+    payload = bytes(total.payload)[:end]
     return replace(total, head=signed(total.head, digest=bulk_digest(payload)), payload=payload)
 
 
@@ -187,7 +187,8 @@ def locked(number: int = 0, **changes: Any) -> ViewChange:
         (lambda: changed(Masked, payload=b"1234"), "has 4 bytes"),
         (lambda: changed(Total, payload=bytes(len(first(Total).payload))), "not what its head names"),
         (lambda: changed(Total, inputs=first(Total).inputs[1:]), "other inputs"),
-        (shorter_total, "of a total has"),
+        (lambda: shorter_total(8), "of a total has 8 bytes"),
+        (lambda: shorter_total(-1), "bytes of carries for"),
         (lambda: changed(Check, vote=signed(first(Check).vote, products=b"1234")), "4 bytes of products"),
         (lambda: changed(Ack, digests=first(Ack).digests[:-1]), "other totals than it shows"),
         (lambda: changed(Ack, digests=first(Ack).digests[::-1]), "other totals than it shows"),
