@@ -17,16 +17,17 @@ def test_any_messages_are_taken_in_or_refused(layout, rng):
     feed(layout, 60, rng)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("first", [0, 100])
-def test_many_sessions_of_mutated_messages(layout, first):
-    for seed in range(first, first + 15):
-        feed(layout, 150, random.Random(seed))
+LATER = range(1000, 21_000, 500)
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("first", range(1000, 21_000, 500))
-def test_very_many_sessions_of_mutated_messages(layout, first):
-    for seed in range(first, first + 500):
-        feed(layout, 200, random.Random(seed))
+@pytest.mark.parametrize(
+    ("first", "count", "steps"),
+    [
+        *((0, 15, 150), (100, 15, 150)),
+        *(pytest.param(first, 500, 200, marks=pytest.mark.soak) for first in LATER),
+    ],
+)
+def test_many_sessions_of_mutated_messages(layout, first, count, steps):
+    for seed in range(first, first + count):
+        feed(layout, steps, random.Random(seed))

@@ -137,21 +137,17 @@ def test_six_return_in_any_order(between_s, seed):
 # -- the campaign --------------------------------------------------------------------------------------
 
 
-def check_many(trouble: Trouble, tracker: bool, first: int, count: int) -> None:
+LATER = range(FIRST_OF_SOAK, FIRST_OF_SOAK + EACH_IN_SOAK, SOAK_AT_ONCE)
+
+
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(0, IN_CI), *(pytest.param(first, SOAK_AT_ONCE, marks=pytest.mark.soak) for first in LATER)],
+)
+@pytest.mark.parametrize(("trouble", "tracker"), KINDS)
+def test_churn_loses_no_strong_base_and_leaves_nobody_standing(trouble, tracker, first, count):
     for seed in range(first, first + count):
         checked(churn_plan(seed, trouble, tracker), seed)
-
-
-@pytest.mark.parametrize(("trouble", "tracker"), KINDS)
-def test_churn_loses_no_strong_base_and_leaves_nobody_standing(trouble, tracker):
-    check_many(trouble, tracker, 0, IN_CI)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(FIRST_OF_SOAK, FIRST_OF_SOAK + EACH_IN_SOAK, SOAK_AT_ONCE))
-@pytest.mark.parametrize(("trouble", "tracker"), KINDS)
-def test_long_churn_loses_no_strong_base_and_leaves_nobody_standing(trouble, tracker, first):
-    check_many(trouble, tracker, first, SOAK_AT_ONCE)
 
 
 @pytest.mark.soak

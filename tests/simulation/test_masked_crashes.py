@@ -92,17 +92,13 @@ def test_one_that_alone_had_all_of_a_dead_member_brings_the_others_to_its_totals
     assert [len(member.end.contributors) for member in swarm.completed] == [5] * 4
 
 
-def test_as_many_as_are_tolerated_die_anywhere():
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(0, 60), *(pytest.param(first, 1000, marks=pytest.mark.soak) for first in range(0, 20_000, 1000))],
+)
+def test_as_many_as_are_tolerated_die_anywhere(first, count):
     with remembered():
-        for seed in range(60):
-            _all_complete(Swarm(_deaths(seed)).run())
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(0, 20_000, 1000))
-def test_as_many_as_are_tolerated_die_anywhere_many_times(first):
-    with remembered():
-        for seed in range(first, first + 1000):
+        for seed in range(first, first + count):
             _all_complete(Swarm(_deaths(seed)).run())
 
 

@@ -56,15 +56,15 @@ LEFT_BEHIND = (272, 302, 409, 461, 531, 865)
 """Seeds of an earlier fault: a member with all of a dead one's messages waited in vain for the others."""
 
 
-def test_after_a_death_while_they_join_or_later_the_others_end_every_round_together():
-    for seed in (*LEFT_BEHIND, *range(16)):
-        assert _together(seed), seed
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(1000, 6000, 500))
-def test_after_a_death_the_others_end_every_round_together_many_times(first):
-    for seed in range(first, first + 500):
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param((*LEFT_BEHIND, *range(16)), id="left behind"),
+        *(pytest.param(range(n, n + 500), marks=pytest.mark.soak, id=f"{n}") for n in range(1000, 6000, 500)),
+    ],
+)
+def test_after_a_death_while_they_join_or_later_the_others_end_every_round_together(seeds):
+    for seed in seeds:
         assert _together(seed), seed
 
 

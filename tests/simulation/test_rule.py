@@ -45,19 +45,17 @@ def plans(trouble: Trouble, count: int) -> int:
     return count if trouble is not Trouble.LONG else count // 20
 
 
+LATER = range(FIRST_OF_SOAK, FIRST_OF_SOAK + IN_SOAK // len(Trouble), SOAK_AT_ONCE)
+
+
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(0, EACH_IN_CI), *(pytest.param(first, SOAK_AT_ONCE, marks=pytest.mark.soak) for first in LATER)],
+)
 @pytest.mark.parametrize("trouble", Trouble)
-def test_no_strong_base_stands_beside_another_and_a_free_quorum_goes_on(trouble):
-    found = campaign(range(plans(trouble, EACH_IN_CI)), trouble)
+def test_no_strong_base_stands_beside_another_and_a_free_quorum_goes_on(trouble, first, count):
+    found = campaign(range(first, first + plans(trouble, count)), trouble)
     assert sum(each.strong for each in found) > len(found)
-    assert sum(each.lost for each in found) == 0
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(0, IN_SOAK // len(Trouble), SOAK_AT_ONCE))
-@pytest.mark.parametrize("trouble", Trouble)
-def test_a_million_plans(trouble, first):
-    start = FIRST_OF_SOAK + first
-    found = campaign(range(start, start + plans(trouble, SOAK_AT_ONCE)), trouble)
     assert sum(each.lost for each in found) == 0
 
 
@@ -195,7 +193,11 @@ def made_at(network: Network) -> list[float]:
     return list(ended.values())
 
 
-def check_alike(seed: int) -> None:
+@pytest.mark.parametrize(
+    "seed",
+    [*range(5), 32, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(5, 200) if seed != 32)],
+)
+def test_the_real_machines_come_to_the_same(seed):
     churn = calm_churn(seed)
     found = Swarm(churn, seed).run()
     network = Network(plan_of(churn, seed), seed).run_for(ERA_S * len(churn.eras))
@@ -207,14 +209,3 @@ def check_alike(seed: int) -> None:
     assert (strong_lost(network), found.lost) == (0, 0), f"seed {seed}"
     ends = {peer.base.anchor for peer in network.peers}
     assert (len(ends), found.ends) == (1, 1), f"seed {seed}"
-
-
-@pytest.mark.parametrize("seed", [*range(5), 32])
-def test_the_real_machines_come_to_the_same(seed):
-    check_alike(seed)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(5, 200))
-def test_the_real_machines_come_to_the_same_over_and_over(seed):
-    check_alike(seed)

@@ -35,15 +35,11 @@ def honest(network: Network) -> list[int]:
     return [peer.index for peer in network.peers if peer.index != network.plan.conditions.two_faced]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize(
+    "seed", [*range(24), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(24, 1000))]
+)
 def test_it_makes_no_two_bases_beside_each_other(seed):
     network_of(seed).run_for(20.0)
-
-
-@pytest.mark.soak
-def test_it_does_so_in_none_of_1000_seeds():
-    for seed in range(1000):
-        network_of(seed).run_for(20.0)
 
 
 def test_planted_fault_if_nobody_asks_for_rivals_it_does(monkeypatch):
