@@ -25,7 +25,12 @@ def _out(written: str, place: str) -> Path:
             return path
     except OSError as error:
         raise ConfigError(f"--out {shown(str(path))} cannot be read: {reason(error)}") from error
-    raise ConfigError(f"--out {shown(str(path))} exists and is not a file of predictions; give another")
+    raise no_predictions(path)
+
+
+def no_predictions(out: Path) -> ConfigError:
+    """The error of what is there and is not to be replaced."""
+    return ConfigError(f"--out {shown(str(out))} exists and is not a file of predictions; give another")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from node.cli.sigint import begun
 from node.predict.explain import contributions, explained_words
 from node.predict.learner import learner_of, predict_by
 from node.predict.model import SavedModel, answer, calibration, figures, open_model, written
-from node.predict.options import FOUND, PREDICTIONS, PredictOptions
+from node.predict.options import FOUND, PREDICTIONS, PredictOptions, no_predictions
 from node.predict.rows import read_rows
 from node.runtime.privacy.budget import ledger_text
 from node.storage.whole_files import ANYBODYS, replace_file
@@ -33,7 +33,7 @@ def predict(options: PredictOptions) -> str:
         return _by_learner(learner, options)
     out = options.out or PREDICTIONS
     if out.is_dir():
-        raise ConfigError(f"--out {shown(str(out))} is a folder; allowed: a file")
+        raise no_predictions(out)
     saved = open_model(options.model, options.weights)
     task = saved.task if options.cells is None else with_cells(saved.task, options.cells, "--cells")
     task = replace(task, data=replace(task.data, encoder=options.encoder))
