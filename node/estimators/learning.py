@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
@@ -158,7 +159,7 @@ class Member:
     def _at(self, stage: Stage, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:
         """Runs a stage; tries again as long as who refuses this member may be at another one."""
         tries = math.inf if math.isinf(options.wait_s) else math.ceil(options.wait_s / _AGAIN_S)
-        pause = lambda: time.sleep(_AGAIN_S)  # noqa: E731 - a word for it
+        pause = partial(time.sleep, _AGAIN_S)
         return once_there(lambda: self._run(stage, options, prepared), stage.check, tries, pause)
 
     def _run(self, stage: Stage, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:

@@ -405,9 +405,9 @@ class SwarmClassifier(ClassifierMixin, _SwarmEstimator):
         return {f"p({label})": column for label, column in zip(self.classes_, chances, strict=True)}
 
     def _checked_targets(self, targets: NDArray[Any]) -> NDArray[Any]:
-        missing = targets.tolist().index(None) if None in targets.tolist() else None
-        if missing is not None:
-            raise ConfigError(f"y has no value in row {missing}; leave out the rows without one")
+        values = targets.tolist()
+        if None in values:
+            raise ConfigError(f"y has no value in row {values.index(None)}; leave out the rows without one")
         if targets.dtype.kind in "fc":
             check_array(targets, ensure_2d=False, dtype=None)
         check_classification_targets(targets)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from node.data.text.sentences import encoder_place
 from node.invitation.key import key_file, own_key
 from node.options import FIRST_WAIT, NodeOptions, parse_arguments, read_kind
 from node.storage.folder_lock import runs_aside
@@ -54,6 +55,16 @@ def _options(kind: type[_Node], folder: Path, out: Path, more: Sequence[str], ta
         str(key_file(folder)),
     ]
     return replace(read_kind(kind, written, os.environ), swarm=swarm, swarm_folder=folder)
+
+
+def own_choices(data: Path, cells: str | None, blank_person: str | None, encoder: str | None) -> Own:
+    """What an owner gave on the command line, with paths from the root on, as the folder keeps it."""
+    return Own(
+        data=str(data.absolute()),
+        cells=cells or "",
+        blank_person=blank_person or "",
+        encoder=encoder_place(encoder),
+    )
 
 
 def arguments(task: Path, own: Own, members: Sequence[Key]) -> list[str]:

@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from node.check.checks import check_all
-from node.data.text.sentences import encoder_place
 from node.invitation.foreign import check_portable, marked_lines
 from node.invitation.inviting import Served, new_seats
 from node.invitation.kept import Inviting, keep_inviting, kept_inviting
 from node.invitation.key import made_key
-from node.invitation.node_options import options_to_check
+from node.invitation.node_options import options_to_check, own_choices
 from node.invitation.rooms import opened_rooms
 from node.invitation.terminal import Terminal
 from node.invite.options import InviteOptions, RelayWord
@@ -40,12 +39,7 @@ def invite(options: InviteOptions) -> int:
     terminal = Terminal(options.yes)
     if options.data is None or options.me is None:
         raise ConfigError("an invitation to a task needs --data and --me")
-    own = Own(
-        data=str(options.data.absolute()),
-        cells=options.cells or "",
-        blank_person=options.blank_person or "",
-        encoder=encoder_place(options.encoder),
-    )
+    own = own_choices(options.data, options.cells, options.blank_person, options.encoder)
     node = options_to_check(options.task, own, len(options.names) + 1)
     folder = options.out or Path("runs") / node.task.task.name
     if (folder / SWARM).exists():

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from node.check.checks import check_all
 from node.check.finding import Finding
-from node.data.text.sentences import encoder_place
 from node.invitation.foreign import check_portable, foreign_code, marked_lines
 from node.invitation.joining import Decision, Visitor
 from node.invitation.kept import Joining, joins_below, kept_joining
 from node.invitation.key import made_key
-from node.invitation.node_options import options_to_check
+from node.invitation.node_options import options_to_check, own_choices
 from node.invitation.terminal import Terminal
 from node.invitation.words import task_line
 from node.join.options import JoinOptions
@@ -100,12 +99,7 @@ class Newcomer(JoinersWindow):
 def join(options: JoinOptions) -> int:
     """Joins and learns; returns the exit status. Raises UserError."""
     folder, kept = _kept_for(options.code, options.out)
-    own = Own(
-        data=str(options.data.absolute()),
-        cells=options.cells or "",
-        blank_person=options.blank_person or "",
-        encoder=encoder_place(options.encoder),
-    )
+    own = own_choices(options.data, options.cells, options.blank_person, options.encoder)
     key = made_key(folder)
     terminal = Terminal(options.yes)
     window = Newcomer(options, own, terminal, key.public)

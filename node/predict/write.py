@@ -59,7 +59,8 @@ def predict(options: PredictOptions) -> str:
 
 
 def _by_learner(learner: str, options: PredictOptions) -> str:
-    given = {"--cells": options.cells, "--encoder": options.encoder, "--explain": options.explain or None}
+    given = {"--cells": options.cells, "--encoder": options.encoder, "--weights": options.weights}
+    given |= {"--explain": options.explain or None}
     for name, value in given.items():
         if value is not None:
             raise ConfigError(f"{name} is refused with model.learner = {shown(learner)}; leave it out")

@@ -8,7 +8,7 @@ fixed    all others: their values come from task.seed or model.weights and are t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from operator import itemgetter
 
@@ -72,7 +72,7 @@ def left_out_of_files(model: nn.Module) -> list[str]:
     task adds little is made again from its class, and the file has a digest of it.
     """
     tensors = plain_tensors(model)
-    fixed = {id(value): value.numel() * value.element_size() for value in _fixed(model)}
+    fixed = _fixed_sizes(model)
     left, out = sum(fixed.values()), set()
     for place, size in sorted(fixed.items(), key=itemgetter(1), reverse=True):
         if left <= _MOST_IN_FILE:
@@ -82,8 +82,14 @@ def left_out_of_files(model: nn.Module) -> list[str]:
     return [name for name, value in tensors.items() if id(value) in out]
 
 
-def _fixed(model: nn.Module) -> Iterator[nn.Parameter]:
-    return (value for value in model.parameters() if not value.requires_grad)
+def fixed_bytes(model: nn.Module) -> int:
+    """Returns how many bytes the fixed parameters have together, after `choose_trained`."""
+    return sum(_fixed_sizes(model).values())
+
+
+def _fixed_sizes(model: nn.Module) -> dict[int, int]:
+    fixed = (value for value in model.parameters() if not value.requires_grad)
+    return {id(value): value.numel() * value.element_size() for value in fixed}
 
 
 def plain_tensors(model: nn.Module) -> dict[str, torch.Tensor]:

@@ -44,6 +44,7 @@ from node.training.optimizers import Stepping, check_optimizer, make_optimizer
 from node.training.parameter_scope import (
     choose_trained,
     digest_of,
+    fixed_bytes,
     fixed_parameters,
     left_out_of_files,
     matching,
@@ -397,8 +398,7 @@ class Trainer:
     @property
     def fixed_bytes(self) -> int:
         """How large the parameters are that are not trained."""
-        fixed = (value for value in self._model.parameters() if not value.requires_grad)
-        return sum(value.numel() * value.element_size() for value in fixed)
+        return fixed_bytes(self._model)
 
     @property
     def left_out(self) -> str | None:

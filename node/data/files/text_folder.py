@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from node.storage.regular_files import check_regular
-from node.system.errors import ConfigError, shown
+from node.system.errors import ConfigError, one_line, shown
 
 CLASS, TEXT = "class", "text"
 SUFFIX = ".txt"
@@ -26,7 +26,7 @@ def has_texts(path: Path) -> bool:
 def batches_of(path: Path, encoding: str) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a folder, in the order of their names, some at a time.
 
-    Raises ConfigError for too many texts or one that is too long, OSError or UnicodeDecodeError for one that
+    Raises ConfigError for too many texts and for one that is too long or no text, OSError for one that
     cannot be read.
     """
     files = sorted(file for file in path.glob(f"[!.]*/[!.]*{SUFFIX}") if not file.is_dir())
@@ -44,6 +44,15 @@ def _text(file: Path, encoding: str) -> str:
     check_regular(file)
     if file.stat().st_size > _MOST_BYTES:
         raise ConfigError(
-            f"data file {shown(str(file))} has more than {_MOST_BYTES} bytes; allowed: texts of at most that"
+            f"data file {one_line(str(file))} has more than {_MOST_BYTES} bytes; allowed: texts of at most that"
         )
-    return file.read_bytes().decode(encoding)
+    try:
+        text = file.read_bytes().decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"data file {one_line(str(file))} is not {encoding} text ({error.reason} at byte {error.start}); "
+            "save it as that, or say how all are written: --cells encoding=cp1252 (or another)"
+        ) from None
+    if "\0" in text:
+        raise ConfigError(f"data file {one_line(str(file))} has a zero byte, so it is no text; take it away")
+    return text

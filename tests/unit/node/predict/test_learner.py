@@ -15,6 +15,7 @@ from tests.own_learners import Means
     [
         ("tests.own_learners:means", (), None),
         ("tests.own_learners:means", ("--explain",), "--explain is refused with model.learner = "),
+        ("tests.own_learners:means", ("--weights", "w"), "--weights is refused with model.learner = "),
         ("tests.own_data:told", (), "tests.own_data has no function predict(model, data, out)"),
         (
             "tests.own_learners:means",

@@ -120,5 +120,6 @@ def test_a_folder_of_texts_is_a_table(tmp_path):
     )
     found = encode(whole, read_frame(tmp_path, ["class", "text"], drawing=RowDraws(0)))
     assert (found.x.shape, found.y.tolist(), len(set(found.draws.tolist()))) == ((3, 16), [0, 1, 1], 3)
-    (tmp_path / "ill" / "1.txt").write_bytes(b"\xff\xff")
-    assert "cannot be read" in told(read_frame, tmp_path, None)
+    for content, complaint in ((b"\xff\xff", "1.txt is not utf-8 text"), (b"\0", "1.txt has a zero byte")):
+        (tmp_path / "ill" / "1.txt").write_bytes(content)
+        assert complaint in told(read_frame, tmp_path, None)
