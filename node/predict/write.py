@@ -60,10 +60,9 @@ def predict(options: PredictOptions) -> str:
 
 def _by_learner(learner: str, options: PredictOptions) -> str:
     given = {"--cells": options.cells, "--encoder": options.encoder, "--weights": options.weights}
-    given |= {"--explain": options.explain or None}
-    for name, value in given.items():
-        if value is not None:
-            raise ConfigError(f"{name} is refused with model.learner = {shown(learner)}; leave it out")
+    refused = [name for name, value in given.items() if value is not None]
+    for name in [*refused, *(["--explain"] if options.explain else [])]:
+        raise ConfigError(f"{name} is refused with model.learner = {shown(learner)}; leave it out")
     out = options.out or FOUND
     begun()
     told = one_line(predict_by(learner, options.model, options.data, out))

@@ -44,7 +44,7 @@ def _text(file: Path, encoding: str) -> str:
     check_regular(file)
     if file.stat().st_size > _MOST_BYTES:
         raise ConfigError(
-            f"data file {one_line(str(file))} has more than {_MOST_BYTES} bytes; allowed: texts of at most that"
+            f"data file {one_line(str(file))} has more than {_MOST_BYTES} bytes, the most of a text"
         )
     try:
         text = file.read_bytes().decode(encoding)
