@@ -35,3 +35,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        if "PYTEST_XDIST_WORKER" in os.environ:  # it will come to a test that needs one
+            from tests.warm import warm_parent  # noqa: PLC0415 - torch, which others may not need
+
+            warm_parent()

@@ -29,6 +29,7 @@ from scenarios.engines.choice import RaySection
 from scenarios.engines.clock import clocked
 from scenarios.engines.engine import CellWatch, Place, SweepDisplay, call_of
 from scenarios.engines.ray_cluster import connected
+from scenarios.engines.ray_news import News
 from scenarios.engines.room import LocalRoom
 from scenarios.federated.rounds import in_order, remembered, train_block
 from scenarios.frame.work import POLL_S, Call, Say, Watch, one_line
@@ -122,22 +123,6 @@ def got(ref: Ref | Sequence[Ref]) -> Any:
 
 
 # -- in the cluster ----------------------------------------------------------------------------------------
-
-
-class News:
-    """An actor that collects what tasks tell until the driver fetches it."""
-
-    def __init__(self) -> None:
-        self._told: list[Any] = []
-
-    def told(self, news: Any) -> None:
-        """Record what a task tells."""
-        self._told.append(news)
-
-    def taken(self) -> list[Any]:
-        """Return what was recorded and forget it."""
-        told, self._told = self._told, []
-        return told
 
 
 def made(call: Call, news: Any) -> Any:

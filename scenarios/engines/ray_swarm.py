@@ -16,7 +16,8 @@ from typing import Any
 
 import ray
 
-from scenarios.engines.ray import News, Ref, got
+from scenarios.engines.ray import Ref, got
+from scenarios.engines.ray_news import News
 from scenarios.frame.work import POLL_S
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, Tell, is_finished, run_swarm
 

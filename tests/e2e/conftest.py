@@ -9,17 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.frame.children import PRELOAD, warm_up
 from tests.e2e.namespaces import OPEN, Conditions, NotPossible, Site, Wire
 from tests.e2e.processes import ROOT, Nursery, Process
 from tests.e2e.swarm import SMALL, Swarm
-
-COMMANDS = ("node.__main__", "node.tracker.__main__", "node.tracker.serve")
+from tests.warm import warm_parent
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm() -> None:
-    warm_up((*PRELOAD, "pytest", "pytest.__main__", *COMMANDS, "tests.e2e.dying_peer"))
+    warm_parent()
 
 
 @pytest.fixture(scope="session")

@@ -32,8 +32,9 @@ import ray
 from ray.cluster_utils import Cluster
 
 from node.task.load import load_task
-from scenarios.engines.ray import News, RayEngine, do_in_cluster, own_cores
+from scenarios.engines.ray import RayEngine, do_in_cluster, own_cores
 from scenarios.engines.ray_cluster import OWN_CLUSTER, connected
+from scenarios.engines.ray_news import News
 from scenarios.engines.ray_swarm import RETURNED, run_swarm_in_cluster
 from scenarios.swarms.cells import SwarmCell, changed_task
 from scenarios.swarms.lying import Lie, LyingSwarmCell
