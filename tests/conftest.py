@@ -35,7 +35,11 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
-        if "PYTEST_XDIST_WORKER" in os.environ:  # it will come to a test that needs one
-            from tests.warm import warm_parent  # noqa: PLC0415 - torch, which others may not need
 
-            warm_parent()
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """In a worker that may come to a test with real nodes, one warm parent has what all children load."""
+    if "PYTEST_XDIST_WORKER" in os.environ and any("e2e" in item.path.parts for item in session.items):
+        from tests.warm import warm_parent  # noqa: PLC0415 - torch, which others may not need
+
+        warm_parent()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.alone import alone
 
 
 @contextmanager
@@ -17,8 +18,9 @@ def only_session() -> Iterator[None]:
 
     Ray gives its workers the niceness 15; beside other work of a machine they would take ten times as long.
     """
-    path = Path(tempfile.gettempdir(), "murmuration-tests-ray.lock")
-    with path.open("w") as lock, pytest.MonkeyPatch.context() as patch:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (
+        alone(Path(tempfile.gettempdir(), "murmuration-tests-ray.lock")),
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv("RAY_worker_niceness", "0")
         yield

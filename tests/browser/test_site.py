@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser
 
+from tests.alone import alone
 from tests.browser.pages import PHONE, Window
 from tests.browser.test_page import grave
 from tests.sites import build_site
@@ -35,10 +37,17 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Builds the site; returns its folder."""
-    folder = tmp_path_factory.mktemp("site")
-    ended = build_site(folder)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    """Builds the site, if no other worker has; returns its folder."""
+    common = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        common = common.parent
+    folder = common / "site"
+    with alone(common / "site.lock"):
+        if not folder.exists():
+            built = tmp_path_factory.mktemp("site")
+            ended = build_site(built)
+            assert (ended.returncode, ended.stderr) == (0, "")
+            built.rename(folder)
     return folder
 
 

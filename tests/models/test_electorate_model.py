@@ -97,7 +97,7 @@ def soak(*values: object) -> object:
     ("defines", "at_least", "events"),
     [
         ("N=3 S=3", 1_400_000, 7),
-        ("N=4 S=2 RESIGN=0", 390_000, None),
+        soak("N=4 S=2 RESIGN=0", 390_000, None),
         soak("N=3 S=4 RESIGN=0 DROP=0", 2_700_000, None),
         soak("N=4 S=2 ELECTORS=3", 1_100_000, None),  # nodes 0 and 1; the others are newcomers
         soak("N=5 S=2 RESIGN=0 DROP=0", 2_100_000, None),
@@ -159,8 +159,8 @@ FORKS = (
     *("RESIGNS_IN_DOUBT", "RESIGNS_MIDWAY", "UNBOUND_PROVES", "HIGHER_PROVES"),
 )
 FORKS_OF_RUNS = (
-    *("GOES_AHEAD", "JOINS_BOUND", "LATER_UNBOUND", "VOTES_UNSYNCED"),
-    *("CLOSES_FIRST", "COMES_BACK", "RESIGNS_BETWEEN", "EARLIER_PROVES"),
+    *("JOINS_BOUND", "VOTES_UNSYNCED", "CLOSES_FIRST"),
+    *map(soak, ("GOES_AHEAD", "LATER_UNBOUND", "COMES_BACK", "RESIGNS_BETWEEN", "EARLIER_PROVES")),
 )
 
 
@@ -192,8 +192,8 @@ def test_going_ahead_without_the_base_is_harmless_while_the_vote_stays_open(plan
     ("defines", "at_least", "more"),
     [
         ("F=1 LIARS=1 N=3 S=3", 116_000, ()),
-        ("F=1 LIARS=1 N=4 S=2", 532_000, (BOTH_WAYS,)),
-        ("F=1 LIARS=1 N=5 S=2 RESIGN=0 DROP=0", 367_000, ()),
+        soak("F=1 LIARS=1 N=4 S=2", 532_000, (BOTH_WAYS,)),
+        soak("F=1 LIARS=1 N=5 S=2 RESIGN=0 DROP=0", 367_000, ()),
         ("RUNS=1 F=1 LIARS=1 N=3 S=3", 80_000, ()),
         soak("F=1 LIARS=1 N=3 S=4", 2_300_000, ()),
         soak("F=1 LIARS=1 N=4 S=3 RESIGN=0", 6_300_000, ()),
@@ -217,10 +217,12 @@ def test_f_liars_fork_nothing(tmp_path, defines, at_least, more):
     "defines",
     [
         "LIES=1 N=3 RESIGN=0 DROP=0",  # it votes again
-        "LIES=2 N=3 RESIGN=0 DROP=0",  # it is in two groups at once
-        "LIES=4 N=3 RESIGN=0 DROP=0",  # it says that it is out, and releases
+        soak("LIES=2 N=3 RESIGN=0 DROP=0"),  # it is in two groups at once
+        soak("LIES=4 N=3 RESIGN=0 DROP=0"),  # it says that it is out, and releases
         "LIES=8 N=3 DROP=0",  # it is resigned in one group, and votes in another
-        "LIES=2 N=5 RESIGN=0 DROP=0 LEAST=3",  # the two groups have one liar, and two honest members each
+        soak(
+            "LIES=2 N=5 RESIGN=0 DROP=0 LEAST=3"
+        ),  # two groups with one liar, and two honest members each
         soak("LIES=1 N=5 RESIGN=0 DROP=0 LEAST=3"),
         soak("LIES=4 N=5 RESIGN=0 DROP=0 LEAST=3"),
         soak("LIES=1 N=2 RESIGN=0 DROP=0"),  # the first of two is a quorum alone

@@ -2,7 +2,7 @@
 
 The first tests are faults of an earlier rule, by which a group had to exceed only half of the known peers:
 with it, each of these plans forked, lost what a peer had stored, or stood still. The campaign runs
-4 troubles x 2 (with a tracker, and without) x 6 seeds.
+4 troubles x 2 (with a tracker, and without) x 3 seeds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.simulation.churn import (
 )
 from tests.simulation.runs import outcomes, run
 
-IN_CI = 6
+IN_CI = 3
 IN_SOAK = 50_000
 SOAK_AT_ONCE = 125
 FIRST_OF_SOAK = 10_000

@@ -101,7 +101,8 @@ def test_all_others_and_one_of_the_two_are_in_all_sums_but_the_first(peers, mask
     check(peers, masked, link)
 
 
-@pytest.mark.parametrize("link", [COORDINATES, pytest.param(OTHERS, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@LINKS
 def test_among_eight_too(link):
     check(8, TOLERANT, link)
 

@@ -16,7 +16,7 @@ def test_who_comes_back_waits_for_nobody_who_has_finished(victim, tracker):
     plan = Plan(4, ROUNDS, tracker=tracker)
     sends = run(plan, 1).hosts[victim].sends
     caught_up = 0
-    for at_send in range(2, sends + 1, 5):
+    for at_send in range(2, sends + 1, 10):
         for back_after_s in (0.5, 2.0):
             crash = Crash(victim, at_send, back_after_s)
             network = run(

@@ -70,7 +70,7 @@ def _all_complete(swarm: Swarm) -> None:
 def test_every_pair_of_ten_dies_at_like_places(layout):
     """f = 2 of n = 10."""
     with remembered():
-        for place in range(1, 70, 4):
+        for place in range(1, 70, 8):
             crashes = (Crash(place % 10, 9 + place), Crash((place + 3) % 10, 12 + place))
             _all_complete(Swarm(Schedule(place, 10, layout, crashes=crashes)).run())
 

@@ -49,7 +49,7 @@ def crash_everywhere(peers: int, dropouts: int | None, layout: int, seed: int, s
 
 @pytest.mark.parametrize(("group", "layout"), CASES)
 def test_every_peer_killed_at_many_sends(group, layout):
-    assert crash_everywhere(*group, layout, seed=3, step=25) > group[0]
+    assert crash_everywhere(*group, layout, seed=3, step=50) > group[0]
 
 
 LEFT_BEHIND = (272, 302, 409, 461, 531, 865)
@@ -59,7 +59,7 @@ LEFT_BEHIND = (272, 302, 409, 461, 531, 865)
 @pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param((*LEFT_BEHIND, *range(16)), id="left behind"),
+        pytest.param((*LEFT_BEHIND, *range(6)), id="left behind"),
         *(pytest.param(range(n, n + 500), marks=pytest.mark.soak, id=f"{n}") for n in range(1000, 6000, 500)),
     ],
 )
@@ -161,7 +161,7 @@ def test_where_members_share_noise_a_death_anywhere_costs_at_most_the_sum_it_str
     """Rules refuse a mean without some member; survivors are told of the death and wait for no timeout."""
     calm = run(_sharing_noise(layout), 3)
     for peer in calm.peers:
-        for at_send in range(1 + peer.index % 41, peer.sends + 1, 41):
+        for at_send in range(1 + peer.index % 83, peer.sends + 1, 83):
             crash = Conditions(crashes=(Crash(peer.index, at_send, None),))
             network = run(_sharing_noise(layout, crash), 3)
             living = [other for other in network.peers if other.index != peer.index]

@@ -20,7 +20,7 @@ from tests.simulation.bare import Swarm
 from tests.simulation.ends import ends_of, side_by_side
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, Violation, chaos, remembered
 
-IN_CI, OF_ONE_TEST = 400, 400
+IN_CI, OF_ONE_TEST = 200, 200
 FIRST_OF_SOAK, IN_SOAK = 1_000_000, 200_000
 
 

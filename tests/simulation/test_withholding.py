@@ -58,7 +58,7 @@ def test_it_spoils_few_sums_and_the_others_go_on(silent, layout, tracker):
     assert made(network) >= ROUNDS - BOUND - 1
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
     rng = random.Random(seed)
     crash = Conditions(crashes=(Crash(rng.randrange(PEERS), rng.randint(80, 300), rng.uniform(0.2, 3.0)),))
@@ -89,7 +89,7 @@ def run_that_leaves_out(seed: int) -> Network:
 
 def test_random_schedules_break_no_rule_whoever_is_left_out():
     left_out = 0
-    for seed in range(15):
+    for seed in range(8):
         network = run_that_leaves_out(seed)
         left_out += any(peer.node._suspicion._strikes for peer in network.peers)
     assert left_out, "in some schedules somebody got a strike"

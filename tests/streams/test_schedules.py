@@ -1,4 +1,4 @@
-"""Relayed streams under 500 seeds of bad weather; `python -m tests.streams 0 10000` runs more."""
+"""Relayed streams under 250 seeds of bad weather; `python -m tests.streams 0 10000` runs more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.streams.schedule import World
 
-SEEDS, AT_ONCE = 500, 50
+SEEDS, AT_ONCE = 250, 50
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
