@@ -20,7 +20,7 @@ def sums(node: BoxNode, since: int) -> list[int]:
     return [record.participants for record in node.records[since:] if record.reason is None]
 
 
-@pytest.mark.parametrize("link", [(0, 3), (1, 3)])  # 0 coordinates
+@pytest.mark.parametrize("link", [(0, 3), pytest.param((1, 3), marks=pytest.mark.soak)])  # 0 coordinates
 def test_all_but_one_of_the_two_are_in_all_sums_and_both_are_back_soon(
     make_box, link: tuple[int, int]
 ) -> None:

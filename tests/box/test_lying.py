@@ -16,7 +16,10 @@ from tests.box import lying
 from tests.box.lying import LyingRun
 from tests.box.seeds import find, run_seed
 
-SEEDS = 20
+SEEDS = 8
+"""In a test run; `python -m tests.box` runs more."""
+MOST_SEEDS = 20
+"""Within so many a planted fault is found."""
 FAILED_ONCE = (1015, 1088, 1151, 1172, 20213, 20270, 20546, 20694, 20848, 30793, 37060, 42598, 43108, 43689)
 """Seeds that failed, and 1003 below: only one member had caught the liar, and was in no sum with it any more.
 1015, 1088: who lacked a liar's share was blamed for its own sum that it could not send.
@@ -62,4 +65,4 @@ def test_a_planted_fault_is_found(
     plant: Callable[..., None], first: int, rule: str, monkeypatch, memory: Path
 ) -> None:
     plant(monkeypatch)
-    find(rule, memory, range(first, first + SEEDS), LyingRun)
+    find(rule, memory, range(first, first + MOST_SEEDS), LyingRun)

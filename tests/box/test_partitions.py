@@ -31,8 +31,8 @@ LONG = (pytest.mark.soak, pytest.mark.slow)
 @pytest.mark.parametrize(
     ("here", "there", "for_s"),
     [
-        (4, 3, 40.0),
         (3, 3, 40.0),
+        pytest.param(4, 3, 40.0, marks=pytest.mark.soak),
         pytest.param(5, 5, 300.0, marks=LONG),
         pytest.param(4, 3, 300.0, marks=LONG),
     ],

@@ -61,7 +61,7 @@ def all_in_a_sum(box: Box) -> None:
 
 @pytest.mark.parametrize(
     "moment",
-    [None, Accepted, JoinCertificate, pytest.param(Join, marks=pytest.mark.soak)],
+    [None, JoinCertificate, *(pytest.param(kind, marks=pytest.mark.soak) for kind in (Accepted, Join))],
     ids=lambda moment: "training" if moment is None else moment.__name__,
 )
 def test_of_four_three_go_on_within_one_timeout_and_it_is_in_a_later_sum(

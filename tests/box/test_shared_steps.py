@@ -67,10 +67,16 @@ def steps_box(make_box, *overrides: str, peers: int = PEERS, least: int = PEERS)
     return box
 
 
+OF_POWER = KILLS[2:-1:2]
+OF_A_PROCESS = KILLS[3:-1:2]
 DEATHS = [
-    *(pytest.param(kill, False, id=kill.name) for kill in KILLS if kill not in KILLS[2:-1:2]),
-    *(pytest.param(kill, False, id=kill.name, marks=pytest.mark.soak) for kill in KILLS[2:-1:2]),
-    *(pytest.param(kill, True, id=f"{kill.name}-and-power-lost") for kill in KILLS[2:-1:2]),
+    *(pytest.param(kill, False, id=kill.name) for kill in OF_A_PROCESS),
+    *(pytest.param(kill, True, id=f"{kill.name}-and-power-lost") for kill in OF_POWER),
+    *(
+        pytest.param(kill, False, id=kill.name, marks=pytest.mark.soak)
+        for kill in KILLS
+        if kill not in OF_A_PROCESS
+    ),
 ]
 
 

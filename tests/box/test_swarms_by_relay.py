@@ -89,9 +89,15 @@ def has_lost_a_link(node: BoxNode) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("count", "kind"), [(3, Share), (5, Masked), *(soak(count, kind) for count, kind in SELDOM)]
+    ("count", "kind", "away_s"),
+    [
+        (3, Share, 3.0),
+        (5, Masked, 12.0),
+        soak(3, Share, 12.0),
+        soak(5, Masked, 3.0),
+        *(soak(*seldom, away_s) for seldom in SELDOM for away_s in (3.0, 12.0)),
+    ],
 )
-@pytest.mark.parametrize("away_s", [3.0, 12.0])
 def test_a_relay_that_is_killed_in_a_sum_and_soon_back_costs_no_link(
     make_box, count: int, kind: type[Message], away_s: float
 ) -> None:

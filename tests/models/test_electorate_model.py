@@ -220,9 +220,7 @@ def test_f_liars_fork_nothing(tmp_path, defines, at_least, more):
         soak("LIES=2 N=3 RESIGN=0 DROP=0"),  # it is in two groups at once
         soak("LIES=4 N=3 RESIGN=0 DROP=0"),  # it says that it is out, and releases
         "LIES=8 N=3 DROP=0",  # it is resigned in one group, and votes in another
-        soak(
-            "LIES=2 N=5 RESIGN=0 DROP=0 LEAST=3"
-        ),  # two groups with one liar, and two honest members each
+        soak("LIES=2 N=5 RESIGN=0 DROP=0 LEAST=3"),  # two groups with one liar, and two honest members each
         soak("LIES=1 N=5 RESIGN=0 DROP=0 LEAST=3"),
         soak("LIES=4 N=5 RESIGN=0 DROP=0 LEAST=3"),
         soak("LIES=1 N=2 RESIGN=0 DROP=0"),  # the first of two is a quorum alone
