@@ -64,7 +64,7 @@ def test_a_sweep_killed_after_its_first_cell_goes_on_and_ends_as_if_it_had_not_b
 
 
 @pytest.mark.slow  # Ray starts its processes, and each worker imports torch
-@pytest.mark.parametrize("engine", ["inline", "ray"])
+@pytest.mark.parametrize("engine", ["inline", pytest.param("ray", marks=pytest.mark.soak)])
 def test_an_interrupted_sweep_ends_with_one_line_and_keeps_what_is_finished(
     nursery: Nursery, tmp_path: Path, engine: str
 ) -> None:
