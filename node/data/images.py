@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -56,19 +56,10 @@ class Folder:
 
 def list_folder(path: Path) -> Folder:
     """Lists the images in `path`, one folder per class; raises ConfigError."""
-    try:
+    with _readable(path):
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and entry.name[0] != ".")
-        found = {
-            folder.name: sorted(
-                entry for entry in folder.iterdir() if entry.is_file() and entry.name[0] != "."
-            )
-            for folder in folders
-        }
-    except OSError as error:
-        raise ConfigError(f"data folder {shown(str(path))} cannot be read: {reason(error)}") from None
-    classes = {
-        name: [file for file in files if file.suffix.lower() in SUFFIXES] for name, files in found.items()
-    }
+        found = {folder.name: _files(folder) for folder in folders}
+    classes = {name: _images(files) for name, files in found.items()}
     classes = {name: files for name, files in classes.items() if files}
     if len(classes) < 1 or sum(map(len, classes.values())) < 2:
         raise ConfigError(
@@ -124,12 +115,27 @@ def read_images_to_predict(schema: ArraySchema, path: Path) -> RowsToPredict:
 
 def _list_bare(path: Path) -> Folder:
     """Returns the images that lie in `path` itself, as those of one class without a name."""
+    with _readable(path):
+        files = _files(path)
+    images = _images(files)
+    return Folder(path, {"": images}, len(files) - len(images))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     try:
-        files = sorted(entry for entry in path.iterdir() if entry.is_file() and entry.name[0] != ".")
+        yield
     except OSError as error:
         raise ConfigError(f"data folder {shown(str(path))} cannot be read: {reason(error)}") from None
-    images = [file for file in files if file.suffix.lower() in SUFFIXES]
-    return Folder(path, {"": images}, len(files) - len(images))
+
+
+def _files(folder: Path) -> list[Path]:
+    """Returns the files that lie in a folder, by name; not the hidden ones. Raises OSError."""
+    return sorted(entry for entry in folder.iterdir() if entry.is_file() and entry.name[0] != ".")
+
+
+def _images(files: Iterable[Path]) -> list[Path]:
+    return [file for file in files if file.suffix.lower() in SUFFIXES]
 
 
 def _classes(schema: ArraySchema) -> ClassTarget:
