@@ -8,8 +8,6 @@ from scenarios.engines import inline
 from scenarios.frame.children import PRELOAD, warm_up
 
 COMMANDS = ("node.__main__", "node.tracker.__main__", "node.tracker.serve")
-WORK = ("agree.run", "data.reading", "desk.serve", "invite.run", "join.run", "stats.run")
-"""What the others load once they know what to do."""
 
 
 def warm_parent() -> None:
@@ -21,7 +19,6 @@ def warm_parent() -> None:
             "pytest",
             "pytest.__main__",
             *COMMANDS,
-            *(f"node.{name}" for name in WORK),
             "tests.e2e.dying_peer",
         )
     )

@@ -1,7 +1,7 @@
 """One peer dies instead of any one of its sends: the others end every round in time, with the same base.
 
-The tests cover all positions in a run of two rounds. The others' deadlines are 20 s for the group and 15 s
-for each phase.
+The tests cover every other position in a run of two rounds, a soak all of them. The others' deadlines are
+20 s for the group and 15 s for each phase.
 """
 
 from itertools import product
@@ -52,12 +52,12 @@ def longest_round_s(plan: Plan, number: int, notices: bool) -> float:
 
 
 def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -> int:
-    """`which`: every variant at every position ("all"), or the variants in turn ("one each")."""
+    """`which`: every variant at every position ("all"), or one, in turn, at every other one ("one each")."""
     runs = 0
     sends = sends_of(Plan(peers, ROUNDS, tracker=tracker), seed)
     for host, count in enumerate(sends[:peers]):
-        for at_send in range(1, count + 1):
-            chosen = VARIANTS if which == "all" else (VARIANTS[(at_send + host) % len(VARIANTS)],)
+        for at_send in range(1, count + 1, 1 if which == "all" else 2):
+            chosen = VARIANTS if which == "all" else (VARIANTS[(at_send // 2 + host) % len(VARIANTS)],)
             for back_after_s, notices in chosen:
                 crash = Crash(host, at_send, back_after_s)
                 conditions = Conditions(Links(notices_loss=notices), crashes=(crash,))
@@ -68,13 +68,13 @@ def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -
 
 
 @pytest.mark.parametrize(("peers", "seed"), [(4, 1), pytest.param(5, 2, marks=pytest.mark.soak)])
-def test_every_peer_killed_at_every_send(peers, seed):
+def test_every_peer_killed_at_every_other_send(peers, seed):
     """Includes the coordinating peer: among peers it is the one with the lowest key."""
-    assert crash_everywhere(peers, seed, "one each") > 30 * peers
+    assert crash_everywhere(peers, seed, "one each") > 15 * peers
 
 
-def test_every_peer_killed_at_every_send_with_a_tracker():
-    assert crash_everywhere(4, 3, "one each", tracker=True) > 60
+def test_every_peer_killed_at_every_other_send_with_a_tracker():
+    assert crash_everywhere(4, 3, "one each", tracker=True) > 30
 
 
 @pytest.mark.soak
