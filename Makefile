@@ -63,6 +63,7 @@ siege: $(STAMP) ## ten minutes under siege: strangers at the door, wrong clocks,
 
 model: $(STAMP) ## search every state of the models: the masked protocol, electors and votes (spin, gcc, g++)
 	@$(PY) -m pytest --no-cov -m '' -k 'not longer' tests/models $(ARGS)
+	@$(if $(ARGS),,$(PY) -m tests.models.searched)
 
 fuzz: $(STAMP) ## a coverage-guided fuzzer on the codec and the masked machine, a minute each; needs atheris
 	@$(PY) -m tests.fuzz $(ARGS)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-if "PYTEST_XDIST_WORKER" in os.environ:
+from tests.workers import is_worker
+
+if is_worker():
     os.environ["OMP_NUM_THREADS"] = "1"  # numpy and torch read it when they are loaded
 
 # Processes that tests start, wherever they run, take their modules from this tree.
@@ -39,7 +41,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """In a worker that may come to a test with real nodes, one warm parent has what all children load."""
-    if "PYTEST_XDIST_WORKER" in os.environ and any("e2e" in item.path.parts for item in session.items):
+    if is_worker() and any("e2e" in item.path.parts for item in session.items):
         from tests.warm import warm_parent  # noqa: PLC0415 - torch, which others may not need
 
         warm_parent()

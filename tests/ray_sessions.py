@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.alone import alone
+from tests.workers import held
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def only_session() -> Iterator[None]:
     Ray gives its workers the niceness 15; beside other work of a machine they would take ten times as long.
     """
     with (
-        alone(Path(tempfile.gettempdir(), "murmuration-tests-ray.lock")),
+        held(Path(tempfile.gettempdir(), "murmuration-tests-ray.lock")),
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("RAY_worker_niceness", "0")

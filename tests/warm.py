@@ -4,7 +4,7 @@ Whoever warms a parent first chooses what it has: a node that a test starts from
 load itself, in seconds.
 """
 
-from scenarios.engines import inline
+from scenarios.engines import inline, nodes
 from scenarios.frame.children import PRELOAD, warm_up
 
 COMMANDS = ("node.__main__", "node.tracker.__main__", "node.tracker.serve")
@@ -16,6 +16,7 @@ def warm_parent() -> None:
         (
             *PRELOAD,
             *inline.PRELOAD,
+            *nodes.PRELOAD,
             "pytest",
             "pytest.__main__",
             *COMMANDS,

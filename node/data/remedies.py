@@ -10,6 +10,9 @@ from collections.abc import Sequence
 
 from node.system.errors import shown
 
+OTHER_ENCODING = "--cells encoding=cp1252 (or another)"
+"""What to say of text that is not UTF-8."""
+
 
 def without_columns(missing: Sequence[str], header: Sequence[str]) -> str:
     """Returns the rest of a line about a file, with this `header`, that lacks columns of the schema."""

@@ -10,6 +10,7 @@ from protocol.wire.messages import Accepted
 from tests.box.box import STEPS, Box, own_rows
 from tests.box.ledgers import booked_once
 from tests.box.moments import Moment
+from tests.soak import soak
 
 ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
 WIDE = ("model.args.sizes=[64,256,10]", "aggregation.weighting=samples", "aggregation.sample_cap=1000")
@@ -59,7 +60,7 @@ def test_who_stands_still_behind_masks_is_left_behind_and_catches_up(make_box) -
     assert len({(line["reason"], line["participants"], line["base_digest"]) for line in second}) == 1
 
 
-@pytest.mark.parametrize("number", [0, pytest.param(3, marks=pytest.mark.soak)])  # 0 coordinates
+@pytest.mark.parametrize("number", [0, soak(3)])  # 0 coordinates
 def test_who_stands_still_while_noise_is_shared_costs_the_others_few_steps(make_box, number: int) -> None:
     """Steps are all or none. Before, each of them failed until it was back, and weak models followed."""
     about = ("train.steps=50", "train.report_every=5", "privacy.honest=2", "aggregation.min_participants=4")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.box.box import Box, BoxNode
 from tests.box.ledgers import charges
+from tests.soak import soak
 
 PEERS, FOR_EVER = 5, 100_000
 CUT_S, AFTER_S = 60.0, 30.0
@@ -20,7 +21,7 @@ def sums(node: BoxNode, since: int) -> list[int]:
     return [record.participants for record in node.records[since:] if record.reason is None]
 
 
-@pytest.mark.parametrize("link", [(0, 3), pytest.param((1, 3), marks=pytest.mark.soak)])  # 0 coordinates
+@pytest.mark.parametrize("link", [(0, 3), soak((1, 3))])  # 0 coordinates
 def test_all_but_one_of_the_two_are_in_all_sums_and_both_are_back_soon(
     make_box, link: tuple[int, int]
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from node.members.run import members
 from node.storage.swarm_file import SWARM
 from tests.box.box import Box, BoxNode
+from tests.soak import soak
 
 WITHIN_S = 120.0
 
@@ -87,7 +88,7 @@ def test_who_is_removed_is_cut_off_at_once_and_no_word_brings_it_back(make_box) 
     assert not any(node.has_said("vouches for") for node in others)
 
 
-@pytest.mark.parametrize("number", [0, pytest.param(3, marks=pytest.mark.soak)])  # 0 coordinates
+@pytest.mark.parametrize("number", [0, soak(3)])  # 0 coordinates
 def test_whom_one_owner_alone_removed_learns_on_with_the_others(make_box, number: int) -> None:
     box = swarm(make_box, late=4)
     one, gone = box.nodes[1], box.nodes[number]

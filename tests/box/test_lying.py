@@ -15,11 +15,12 @@ from protocol.wire import signing
 from tests.box import lying
 from tests.box.lying import LyingRun
 from tests.box.seeds import find, run_seed
+from tests.soak import soaks
 
 SEEDS = 8
-"""In a test run; `python -m tests.box` runs more."""
+"""In a test run; `python -m tests.box --lying` runs as many as one likes."""
 MOST_SEEDS = 20
-"""Within so many a planted fault is found."""
+"""In a soak; within so many a planted fault is found."""
 FAILED_ONCE = (1015, 1088, 1151, 1172, 20213, 20270, 20546, 20694, 20848, 30793, 37060, 42598, 43108, 43689)
 """Seeds that failed, and 1003 below: only one member had caught the liar, and was in no sum with it any more.
 1015, 1088: who lacked a liar's share was blamed for its own sum that it could not send.
@@ -31,7 +32,7 @@ FAILED_ONCE = (1015, 1088, 1151, 1172, 20213, 20270, 20546, 20694, 20848, 30793,
 42598, 43108, 43689: some had banned it for a wrong check; the others, a quorum with it, had a right one."""
 
 
-@pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FAILED_ONCE}))
+@pytest.mark.parametrize("seed", [*range(SEEDS), *FAILED_ONCE, *soaks(range(SEEDS, MOST_SEEDS))])
 def test_the_others_are_in_every_sum_whatever_one_member_does(seed: int, memory) -> None:
     run_seed(seed, memory / "box", LyingRun)
 

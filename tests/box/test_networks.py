@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocol.wire.masked_messages import Masked
+from tests.soak import soak
 
 DEADLINES = (
     "aggregation.protocol=masked",
@@ -23,9 +24,7 @@ def test_delays_cost_no_round(make_box, slowest_s: float) -> None:
     assert [[line["participants"] for line in node.history] for node in box.nodes] == [[5] * 6] * 5
 
 
-@pytest.mark.parametrize(
-    "power", [pytest.param(False, marks=pytest.mark.soak), True], ids=["process", "machine"]
-)
+@pytest.mark.parametrize("power", [soak(False), True], ids=["process", "machine"])
 def test_a_peer_killed_behind_a_slow_wire_comes_back(make_box, power: bool) -> None:
     """If its machine is gone, nothing tells the others: packets just stop.
 

@@ -13,6 +13,7 @@ from protocol.wire.messages import Group, Message, Ready, Share, Sum
 from tests.box.box import Box, BoxNode
 from tests.box.conftest import MakeBox
 from tests.box.ledgers import charges
+from tests.soak import soak, soaks
 
 TRAINS_S = 3.0
 SIX_MINUTES_S = 360.0
@@ -82,10 +83,8 @@ def test_six_minutes_cost_a_swarm_of_three_neither_round_nor_budget(make_box, pl
     assert [failed(node) for node in box.nodes] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "kind", [Group, Share, Sum, pytest.param(Ready, marks=pytest.mark.soak)], ids=lambda kind: kind.__name__
-)
-@pytest.mark.parametrize("nth", [1, pytest.param(2, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kind", [Group, Share, Sum, soak(Ready)], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("nth", [1, soak(2)])
 def test_in_the_middle_of_a_sum_it_costs_what_has_left_for_it(
     make_box, kind: type[Message], nth: int
 ) -> None:
@@ -106,7 +105,7 @@ def test_in_the_middle_of_a_sum_it_costs_what_has_left_for_it(
 
 @pytest.mark.parametrize(
     "kind",
-    [Masked, *(pytest.param(kind, marks=pytest.mark.soak) for kind in (Group, Ready, Join, Ack))],
+    [Masked, *soaks((Group, Ready, Join, Ack))],
     ids=lambda kind: kind.__name__,
 )
 def test_of_five_the_others_go_on_and_the_one_that_is_cut_off_waits(make_box, kind: type[Message]) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.box.box import Box, BoxNode
 from tests.outcomes import Deadlines
+from tests.soak import soak
 
 DEADLINES = Deadlines(group_s=5.0, shares_s=5.0, sums_s=5.0)
 FOR_EVER = 100_000
@@ -32,7 +33,7 @@ LONG = (pytest.mark.soak, pytest.mark.slow)
     ("here", "there", "for_s"),
     [
         (3, 3, 40.0),
-        pytest.param(4, 3, 40.0, marks=pytest.mark.soak),
+        soak(4, 3, 40.0),
         pytest.param(5, 5, 300.0, marks=LONG),
         pytest.param(4, 3, 300.0, marks=LONG),
     ],

@@ -10,6 +10,7 @@ from protocol.wire.messages import Accepted, Message
 from tests.box.box import Box, BoxNode
 from tests.box.conftest import MakeBox
 from tests.box.ledgers import charges
+from tests.soak import soaks
 
 TRAINS_S = 40.0
 TEN_MINUTES_S = 600.0
@@ -61,7 +62,7 @@ def all_in_a_sum(box: Box) -> None:
 
 @pytest.mark.parametrize(
     "moment",
-    [None, JoinCertificate, *(pytest.param(kind, marks=pytest.mark.soak) for kind in (Accepted, Join))],
+    [None, JoinCertificate, *soaks((Accepted, Join))],
     ids=lambda moment: "training" if moment is None else moment.__name__,
 )
 def test_of_four_three_go_on_within_one_timeout_and_it_is_in_a_later_sum(

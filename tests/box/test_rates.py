@@ -6,6 +6,7 @@ import pytest
 
 from node.task.sections import LEAST_RATE
 from tests.box.box import BoxNode
+from tests.soak import soak
 
 LARGE = ("model.args.sizes=[64,14333,10]",)
 """A model of 4.3 MB."""
@@ -22,7 +23,7 @@ def _says(node: BoxNode, text: str) -> bool:
     return any(text in line for line in node.lines)
 
 
-@pytest.mark.parametrize("protocol", ["masked", pytest.param("additive", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("protocol", ["masked", soak("additive")])
 def test_a_site_at_2_mbit_per_second_takes_part_in_every_sum(make_box, protocol: str) -> None:
     """Its sums once failed by fixed times of 15 s: the others said that it withholds its part."""
     box = make_box(4, 3, *LARGE, f"aggregation.protocol={protocol}")
@@ -33,7 +34,7 @@ def test_a_site_at_2_mbit_per_second_takes_part_in_every_sum(make_box, protocol:
     assert not any("left out" in line for node in box.nodes for line in node.lines)
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(5, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [3, soak(5)])
 def test_a_swarm_at_1_mbit_per_second_sums_a_model_of_a_million_parameters(make_box, count: int) -> None:
     """Each sum takes a minute or more, four times its cap: bytes that come have a time of their own."""
     box = make_box(count, 3, *LARGE)
@@ -46,7 +47,7 @@ def test_a_swarm_at_1_mbit_per_second_sums_a_model_of_a_million_parameters(make_
         assert min(line["aggregate_s"] for line in node.history) > 50
 
 
-@pytest.mark.parametrize("protocol", ["additive", pytest.param("masked", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("protocol", ["additive", soak("masked")])
 def test_a_site_whose_line_becomes_slow_takes_part_still(make_box, protocol: str) -> None:
     """The times of all have adapted to fast sums by then."""
     box = make_box(4, 6, *LARGE, f"aggregation.protocol={protocol}")

@@ -7,12 +7,13 @@ import pytest
 from protocol.swarm.meeting.patience import Patience
 from tests.box.relay_seeds import RelayRun
 from tests.box.seeds import run_seed
+from tests.soak import soaks
 
 SEEDS = (303, 305, 306, 309)
 SOAK = range(200)
 
 
-@pytest.mark.parametrize("seed", [*SEEDS, *(pytest.param(seed, marks=pytest.mark.soak) for seed in SOAK)])
+@pytest.mark.parametrize("seed", [*SEEDS, *soaks(SOAK)])
 def test_who_lacks_a_quorum_spends_no_round_and_all_meet_after_outages(seed: int, memory) -> None:
     run_seed(seed, memory / "box", RelayRun)
 

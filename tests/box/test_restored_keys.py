@@ -14,6 +14,7 @@ from tests.box.invariants import ChargedFirst, CountedFirst
 from tests.box.ledgers import charges
 from tests.box.test_privacy import BUDGET, DELTA, private, to_one_model
 from tests.run_folders import rows
+from tests.soak import soak
 
 MEMBERS, ROUNDS, LOST = 4, 6, 3
 ALL = f"aggregation.min_participants={MEMBERS}"
@@ -182,12 +183,20 @@ def test_counts_that_a_member_forges_stop_nobody(make_box) -> None:
     assert not any(node.has_said("error:") or node.has_said("banned") for node in box.nodes)
 
 
-@pytest.mark.parametrize("mechanism", ["ldp", "distributed-dp-sgd"])
+@pytest.mark.parametrize(
+    ("mechanism", "waits"),
+    [
+        ("ldp", (1, 3, 5)),
+        ("distributed-dp-sgd", (1, 4)),
+        soak("ldp", (2, 4, 6)),
+        soak("distributed-dp-sgd", (2, 3, 5, 6)),
+    ],
+)
 def test_where_power_fails_before_any_wait_for_the_disk_it_has_told_of_nothing_that_its_disk_lacks(
-    make_box, mechanism: str
+    make_box, mechanism: str, waits: tuple[int, ...]
 ) -> None:
     """Its next start has its own folder, so it is never refused. What a kill alone leaves is more."""
-    for nth in range(1, 7, 2 if mechanism == "ldp" else 3):
+    for nth in waits:
         loses_power_and_goes_on(box_of(make_box, mechanism, ALL, seed=nth), nth)
 
 

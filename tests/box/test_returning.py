@@ -10,6 +10,7 @@ import random
 import pytest
 
 from tests.box.box import Box, BoxNode
+from tests.soak import soaks
 
 FOR_EVER = 100_000
 LEAST = 3
@@ -54,7 +55,7 @@ def all_in_one_sum(box: Box) -> None:
     )
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 20))])
+@pytest.mark.parametrize("seed", [1, *soaks(range(2, 20))])
 def test_six_leave_one_by_one_and_come_back(make_box, seed: int) -> None:
     """They stop and restart in orders drawn from a seed; no agreed model may be lost.
 

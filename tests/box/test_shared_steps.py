@@ -16,6 +16,7 @@ from tests.box.ledgers import charges
 from tests.box.moments import Moment, dies
 from tests.box.test_privacy import participants, to_one_model
 from tests.run_folders import fact
+from tests.soak import soak
 
 PEERS, ROUNDS, EVERY, DEAD = 5, 3, 5, 3
 WIDE = ("model.args.sizes=[64,256,10]",)  # 77 kB: each chunk is added up by one member
@@ -72,11 +73,7 @@ OF_A_PROCESS = KILLS[3:-1:2]
 DEATHS = [
     *(pytest.param(kill, False, id=kill.name) for kill in OF_A_PROCESS),
     *(pytest.param(kill, True, id=f"{kill.name}-and-power-lost") for kill in OF_POWER),
-    *(
-        pytest.param(kill, False, id=kill.name, marks=pytest.mark.soak)
-        for kill in KILLS
-        if kill not in OF_A_PROCESS
-    ),
+    *(soak(kill, False, name=kill.name) for kill in KILLS if kill not in OF_A_PROCESS),
 ]
 
 

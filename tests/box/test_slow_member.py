@@ -8,6 +8,7 @@ from node.runtime.record.events import Outpaced
 from tests.box.box import Box
 from tests.box.conftest import MakeBox
 from tests.box.loop import this_life
+from tests.soak import soak
 
 LEAST = 0.8
 LASTS_S = 80.0
@@ -34,7 +35,7 @@ def sums(box: Box, without: int) -> list[int]:
 
 @pytest.mark.parametrize(
     ("usual_s", "slow_s", "place"),
-    [(1.0, 20.0, 0), pytest.param(0.5, 6.0, 3, marks=pytest.mark.soak)],
+    [(1.0, 20.0, 0), soak(0.5, 6.0, 3)],
 )
 def test_one_that_is_far_slower_costs_the_others_little(make_box, usual_s, slow_s, place):
     box = swarm(make_box, usual_s, {place: slow_s})

@@ -16,6 +16,7 @@ from protocol.wire.messages import Group, Message, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
 from tests.box.conftest import MakeBox
 from tests.box.network import HOST
+from tests.soak import soak
 
 SELDOM = ((3, Sum), (5, Join), (5, Ack))
 LOST_LINK = "cannot be reached"
@@ -25,11 +26,6 @@ OUTAGE_S = 360.0
 UNDER_WAY_S = 90.0
 """By then a line that is cut counts as silent, and a sum under way has failed."""
 BACK_S = 120.0
-
-
-def soak(*values: object) -> Any:
-    """A case for `make soak` alone."""
-    return pytest.param(*values, marks=pytest.mark.soak)
 
 
 def swarm(make_box: MakeBox, count: int, relays: int = 1, *overrides: str) -> Box:

@@ -6,6 +6,7 @@ import pytest
 
 from protocol.wire.limits import VERSION
 from tests.box.box import Box, BoxNode
+from tests.soak import soak
 
 SOON = "aggregation.group_timeout_s=1"
 OLDER = f"runs an older version (protocol {VERSION - 1}, this node {VERSION}): upgrade all nodes of the swarm"
@@ -45,7 +46,7 @@ def upgrade(box: Box, node: BoxNode, version: int = VERSION) -> None:
     node.start()
 
 
-@pytest.mark.parametrize("older", [1, pytest.param(2, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("older", [1, soak(2)])
 def test_a_mixed_swarm_spends_no_round_says_so_and_goes_on_once_all_are_upgraded(make_box, older: int):
     box, old = mixed(make_box, 3, older)
     new = box.nodes[: 3 - older]

@@ -8,6 +8,7 @@ import pytest
 
 from protocol.wire.masked_messages import Join, JoinCertificate, Joined, MaskedMessage
 from tests.box.box import STEPS, BoxNode, own_rows
+from tests.soak import soak
 
 PEERS, ROUNDS, EVERY, LEFT_OUT = 5, 6, 5, 4
 SPOILED = [1, 1, *[0] * LEFT_OUT]
@@ -39,9 +40,7 @@ SEEDS = [(0, 1), (3, 8)]
 MORE = [(silent, seed) for silent in (0, 3) for seed in range(1, 9) if (silent, seed) not in SEEDS]
 
 
-@pytest.mark.parametrize(
-    ("silent", "seed"), [*SEEDS, *(pytest.param(*each, marks=pytest.mark.soak) for each in MORE)]
-)
+@pytest.mark.parametrize(("silent", "seed"), [*SEEDS, *(soak(*each) for each in MORE)])
 def test_a_peer_that_withholds_costs_few_steps_and_is_named(
     make_box, tmp_path: Path, silent: int, seed: int
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -13,10 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser
 
-from tests.alone import alone
 from tests.browser.pages import PHONE, Window
 from tests.browser.test_page import grave
 from tests.sites import build_site
+from tests.workers import common_folder, held
 from website.machines import MACHINES
 from website.outside import loads_from_elsewhere
 
@@ -38,11 +37,9 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Builds the site, if no other worker has; returns its folder."""
-    common = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        common = common.parent
+    common = common_folder(tmp_path_factory)
     folder = common / "site"
-    with alone(common / "site.lock"):
+    with held(common / "site.lock"):
         if not folder.exists():
             built = tmp_path_factory.mktemp("site")
             ended = build_site(built)

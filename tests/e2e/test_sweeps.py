@@ -19,6 +19,7 @@ from scenarios.runs.run import scenario_of
 from tests.e2e.processes import Nursery, Process
 from tests.own_studies import STUDY
 from tests.ray_sessions import only_session
+from tests.soak import soak
 
 ARMS = ("plain", "noised")
 ROUNDS = 20
@@ -64,7 +65,7 @@ def test_a_sweep_killed_after_its_first_cell_goes_on_and_ends_as_if_it_had_not_b
 
 
 @pytest.mark.slow  # Ray starts its processes, and each worker imports torch
-@pytest.mark.parametrize("engine", ["inline", pytest.param("ray", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("engine", ["inline", soak("ray")])
 def test_an_interrupted_sweep_ends_with_one_line_and_keeps_what_is_finished(
     nursery: Nursery, tmp_path: Path, engine: str
 ) -> None:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import soak
+
 MODEL = Path(__file__).with_name("electorate.cpp")
 
 pytestmark = pytest.mark.skipif(
@@ -86,11 +88,6 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Ve
         return verdict(programs[defines], str(FAULTS.index(fault)))
 
     return run
-
-
-def soak(*values: object) -> object:
-    """A case that `make test` leaves out."""
-    return pytest.param(*values, marks=pytest.mark.soak)
 
 
 @pytest.mark.parametrize(

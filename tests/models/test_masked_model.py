@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import soak
+
 MODEL = Path(__file__).with_name("masked.pml")
 MEMORY_MIB = 4000
 DEPTH = 10_000
@@ -36,15 +38,8 @@ BOTH_OPENED, TWO_RESULTS = "both_opened", "two_results"
 RELEASED_TWICE, TWO_VALUES = "released_twice", "two_values_released"
 SOAK = pytest.mark.soak
 # Member 3 lies, so a rotation by 3 is one by 0: the leaders of views 1 and 2 are honest.
-EACH_ROTATION = pytest.mark.parametrize(
-    "offset", [pytest.param(0, marks=SOAK), pytest.param(1, marks=SOAK), 2]
-)
+EACH_ROTATION = pytest.mark.parametrize("offset", [soak(0), soak(1), 2])
 STUCK, ENDLESS = "a run ends before all survivors have completed", "a run goes on for ever"
-
-
-def soak(*values: object) -> object:
-    """A case that `make test` leaves out."""
-    return pytest.param(*values, marks=SOAK)
 
 
 @dataclass(frozen=True)

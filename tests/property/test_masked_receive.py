@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.simulation.mutations import LAYOUTS, feed
+from tests.soak import soak
 
 UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 
@@ -25,7 +26,7 @@ LATER = range(1000, 21_000, 500)
     ("first", "count", "steps"),
     [
         *((0, 15, 150), (100, 15, 150)),
-        *(pytest.param(first, 500, 200, marks=pytest.mark.soak) for first in LATER),
+        *(soak(first, 500, 200) for first in LATER),
     ],
 )
 def test_many_sessions_of_mutated_messages(layout, first, count, steps):

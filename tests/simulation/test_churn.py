@@ -27,6 +27,7 @@ from tests.simulation.churn import (
     strong_lost,
 )
 from tests.simulation.runs import outcomes, run
+from tests.soak import soak, soaks
 
 IN_CI = 3
 IN_SOAK = 50_000
@@ -82,9 +83,7 @@ def test_a_swarm_that_starts_in_two_parts_is_one():
 LONG_CUTS = product((100.0, 200.0, 400.0), range(4))
 
 
-@pytest.mark.parametrize(
-    ("until_s", "seed"), [(200.0, 1), *(pytest.param(*each, marks=pytest.mark.soak) for each in LONG_CUTS)]
-)
+@pytest.mark.parametrize(("until_s", "seed"), [(200.0, 1), *(soak(*each) for each in LONG_CUTS)])
 def test_a_side_that_forgot_the_other_makes_no_strong_base(until_s, seed):
     """The five end before the partition does; the three make only weak bases meanwhile."""
     network = checked(long_cut(until_s), seed)
@@ -93,7 +92,7 @@ def test_a_side_that_forgot_the_other_makes_no_strong_base(until_s, seed):
     assert len({peer.base for peer in network.peers[:5]}) == 1, f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("seed", [0, soak(1)])
 def test_a_side_that_forgot_the_other_comes_back_to_it(seed):
     """Here the five are still there when the partition ends: the weak bases of the three give way."""
     network = checked(long_cut(250.0, rounds=32, train_s=(8.0, 10.0)), seed)
@@ -119,9 +118,7 @@ def check_return(order: list[int], between_s: float, seed: int) -> None:
         assert any(outcome.sid in whole for outcome in after[:2]), f"{where}: peer {peer}"
 
 
-@pytest.mark.parametrize(
-    "first", [0, 3, *(pytest.param(peer, marks=pytest.mark.soak) for peer in (1, 2, 4, 5))]
-)
+@pytest.mark.parametrize("first", [0, 3, *soaks((1, 2, 4, 5))])
 def test_six_leave_one_by_one_and_go_on_when_they_return_whoever_is_first(first):
     """Every leaver holds another base, and at most three of the six hold the newest."""
     check_return([first, *(peer for peer in range(6) if peer != first)], BETWEEN_S[0], first)
@@ -142,7 +139,7 @@ LATER = range(FIRST_OF_SOAK, FIRST_OF_SOAK + EACH_IN_SOAK, SOAK_AT_ONCE)
 
 @pytest.mark.parametrize(
     ("first", "count"),
-    [(0, IN_CI), *(pytest.param(first, SOAK_AT_ONCE, marks=pytest.mark.soak) for first in LATER)],
+    [(0, IN_CI), *(soak(first, SOAK_AT_ONCE) for first in LATER)],
 )
 @pytest.mark.parametrize(("trouble", "tracker"), KINDS)
 def test_churn_loses_no_strong_base_and_leaves_nobody_standing(trouble, tracker, first, count):

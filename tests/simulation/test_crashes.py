@@ -13,6 +13,7 @@ from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.plans import Conditions, Crash, Links, Plan
 from scenarios.simulator.rules import JOIN_S
 from tests.simulation.runs import outcomes, run
+from tests.soak import soak
 
 ROUNDS = 2
 BACK_S = 0.5
@@ -67,7 +68,7 @@ def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -
     return runs
 
 
-@pytest.mark.parametrize(("peers", "seed"), [(4, 1), pytest.param(5, 2, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("peers", "seed"), [(4, 1), soak(5, 2)])
 def test_every_peer_killed_at_every_other_send(peers, seed):
     """Includes the coordinating peer: among peers it is the one with the lowest key."""
     assert crash_everywhere(peers, seed, "one each") > 15 * peers

@@ -18,6 +18,7 @@ from protocol.wire.messages import Group, Key, LeftOut, Message, Ready, Sum
 from scenarios.simulator.network import START_S, Network, by_key
 from scenarios.simulator.plans import Conditions, Liar, Links, Offers, Plan, Summation, split
 from scenarios.simulator.spoilers import ALL_OR_NONE, LEAVE_OUT, TOLERANT
+from tests.soak import soak
 
 CUT_S, MENDED_S, LASTS_S = 20.0, 80.0, 100.0
 LOST = 2
@@ -96,7 +97,7 @@ def check(
 
 @LINKS
 @pytest.mark.parametrize("masked", [TOLERANT, ALL_OR_NONE, None], ids=["tolerant", "all or none", "shares"])
-@pytest.mark.parametrize("peers", [pytest.param(4, marks=pytest.mark.soak), 5])
+@pytest.mark.parametrize("peers", [soak(4), 5])
 def test_all_others_and_one_of_the_two_are_in_all_sums_but_the_first(peers, masked, link):
     check(peers, masked, link)
 

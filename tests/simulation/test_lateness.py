@@ -5,6 +5,7 @@ import pytest
 from protocol.actions import Reason
 from scenarios.simulator.plans import Conditions, Crash, Links, Plan
 from tests.simulation.runs import outcomes, run
+from tests.soak import soak
 
 ROUNDS = 3
 WAITED, LATE = Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED
@@ -12,11 +13,12 @@ WAITED, LATE = Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED
 
 @pytest.mark.parametrize("tracker", [False, True])
 @pytest.mark.parametrize("victim", [0, 3])
-def test_who_comes_back_waits_for_nobody_who_has_finished(victim, tracker):
+@pytest.mark.parametrize("step", [10, soak(5)])
+def test_who_comes_back_waits_for_nobody_who_has_finished(victim, tracker, step):
     plan = Plan(4, ROUNDS, tracker=tracker)
     sends = run(plan, 1).hosts[victim].sends
     caught_up = 0
-    for at_send in range(2, sends + 1, 10):
+    for at_send in range(2, sends + 1, step):
         for back_after_s in (0.5, 2.0):
             crash = Crash(victim, at_send, back_after_s)
             network = run(

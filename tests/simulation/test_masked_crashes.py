@@ -13,6 +13,7 @@ import pytest
 from protocol.wire.masked_messages import JoinCertificate
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
+from tests.soak import soak
 
 LAYOUTS = {"everybody adds up": EVERYBODY_ADDS, "reducers": REDUCERS}
 GROUPS = {4: 1, 5: None}
@@ -67,10 +68,11 @@ def _all_complete(swarm: Swarm) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
-def test_every_pair_of_ten_dies_at_like_places(layout):
+@pytest.mark.parametrize("first", [1, soak(5)])
+def test_every_pair_of_ten_dies_at_like_places(first, layout):
     """f = 2 of n = 10."""
     with remembered():
-        for place in range(1, 70, 8):
+        for place in range(first, 70, 8):
             crashes = (Crash(place % 10, 9 + place), Crash((place + 3) % 10, 12 + place))
             _all_complete(Swarm(Schedule(place, 10, layout, crashes=crashes)).run())
 
@@ -94,7 +96,7 @@ def test_one_that_alone_had_all_of_a_dead_member_brings_the_others_to_its_totals
 
 @pytest.mark.parametrize(
     ("first", "count"),
-    [(0, 60), *(pytest.param(first, 1000, marks=pytest.mark.soak) for first in range(0, 20_000, 1000))],
+    [(0, 60), *(soak(first, 1000) for first in range(0, 20_000, 1000))],
 )
 def test_as_many_as_are_tolerated_die_anywhere(first, count):
     with remembered():

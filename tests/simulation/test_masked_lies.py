@@ -20,8 +20,9 @@ from tests.simulation import lies
 from tests.simulation.bare import Swarm
 from tests.simulation.lies import LIAR
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Lie, Schedule, remembered, ring_of
+from tests.soak import soak
 
-SEEDS = range(8)
+SEEDS, OF_SOAK = range(8), range(8, 12)
 BOTH = (EVERYBODY_ADDS, REDUCERS)
 
 
@@ -100,36 +101,41 @@ WITHOUT_EFFECT = {
 
 
 def cases(table: dict[str, tuple[Lie, tuple[int, ...]]]) -> pytest.MarkDecorator:
-    found = [(name, lie, layout) for name, (lie, layouts) in table.items() for layout in layouts]
-    ids = [f"{name}, {'everybody adds up' if layout else 'reducers'}" for name, _, layout in found]
-    return pytest.mark.parametrize(("lie", "layout"), [case[1:] for case in found], ids=ids)
+    """All lies of a table: a test has a few swarms of each, a soak more."""
+    found = list[Any]()
+    for name, (lie, layouts) in table.items():
+        for layout in layouts:
+            case = f"{name}, {'everybody adds up' if layout else 'reducers'}"
+            found.append(pytest.param(lie, layout, SEEDS, id=case))
+            found.append(soak(lie, layout, OF_SOAK, name=f"{case}, more seeds"))
+    return pytest.mark.parametrize(("lie", "layout", "seeds"), found)
 
 
 @cases(CAUGHT_BY_ALL)
-def test_evidence_reaches_every_honest_member(lie, layout):
-    for swarm in swarms_of(lie, layout):
+def test_evidence_reaches_every_honest_member(lie, layout, seeds):
+    for swarm in swarms_of(lie, layout, seeds=seeds):
         assert accusers(swarm) == [0, 1, 2, 4] or swarm.completed, f"{swarm.schedule}: {reasons(swarm)}"
         assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
 
 
 @cases(CAUGHT)
-def test_evidence_reaches_some_honest_member_unless_all_completed_before(lie, layout):
-    swarms = swarms_of(lie, layout)
+def test_evidence_reaches_some_honest_member_unless_all_completed_before(lie, layout, seeds):
+    swarms = swarms_of(lie, layout, seeds=seeds)
     for swarm in swarms:
         assert accusers(swarm) or len(swarm.completed) == 4, f"{swarm.schedule}: {reasons(swarm)}"
-    assert sum(bool(accusers(swarm)) for swarm in swarms) > len(SEEDS) / 2
+    assert sum(bool(accusers(swarm)) for swarm in swarms) > len(seeds) / 2
 
 
 @cases(MISSED)
-def test_where_nothing_can_be_proved_the_liar_is_missed(lie, layout):
-    for swarm in swarms_of(lie, layout):
+def test_where_nothing_can_be_proved_the_liar_is_missed(lie, layout, seeds):
+    for swarm in swarms_of(lie, layout, seeds=seeds):
         assert missed_by(swarm) or swarm.completed, f"{swarm.schedule}: {reasons(swarm)}"
         assert not accusers(swarm) or lie is lies.wrong_check_and_no_vector
 
 
 @cases(WITHOUT_EFFECT)
-def test_the_others_complete_all_the_same(lie, layout):
-    for swarm in swarms_of(lie, layout):
+def test_the_others_complete_all_the_same(lie, layout, seeds):
+    for swarm in swarms_of(lie, layout, seeds=seeds):
         assert len(swarm.completed) == 4, f"{swarm.schedule}: {reasons(swarm)}"
 
 
@@ -258,10 +264,12 @@ def test_a_wrong_mask_key_is_proved_when_it_has_to_be_opened(layout):
 @pytest.mark.parametrize("layout", BOTH)
 @pytest.mark.parametrize("proof", ["none", "fits", "other"])
 @pytest.mark.parametrize("included", [0, 0b11111, 0b11110, 0b11111 | 1 << 63])
-def test_a_forged_lock_accuses_nobody_honest_and_with_reducers_holds_nobody_up(included, proof, layout):
+@pytest.mark.parametrize(
+    ("view", "seeds"), [(1, OF_SOAK), (2, range(4)), soak(1, range(6, 8)), soak(2, range(4, 6))]
+)
+def test_a_forged_lock_accuses_nobody_honest_and_with_reducers_holds_nobody_up(
+    view, seeds, included, proof, layout
+):
     """If every member adds up all chunks, locks have no proof: a forged one may cost the round."""
-    for view, seeds in ((1, range(8, 12)), (2, range(4))):
-        for swarm in swarms_of(lies.forged_lock(included, view, proof), layout, seeds=seeds):
-            assert len(swarm.completed) == 4 or layout == EVERYBODY_ADDS, (
-                f"{swarm.schedule}: {reasons(swarm)}"
-            )
+    for swarm in swarms_of(lies.forged_lock(included, view, proof), layout, seeds=seeds):
+        assert len(swarm.completed) == 4 or layout == EVERYBODY_ADDS, f"{swarm.schedule}: {reasons(swarm)}"

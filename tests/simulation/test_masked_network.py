@@ -16,6 +16,7 @@ from protocol.wire.messages import Message
 from scenarios.simulator.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Links, Plan, Summation
 from scenarios.simulator.rules import Violation, opens_both
 from tests.simulation.runs import outcomes, run, sent
+from tests.soak import soak
 
 REDUCERS, EVERYBODY_ADDS = 0, 1 << 16
 GROUPS = ((4, 1), (5, None))
@@ -60,7 +61,7 @@ LEFT_BEHIND = (272, 302, 409, 461, 531, 865)
     "seeds",
     [
         pytest.param((*LEFT_BEHIND, *range(6)), id="left behind"),
-        *(pytest.param(range(n, n + 500), marks=pytest.mark.soak, id=f"{n}") for n in range(1000, 6000, 500)),
+        *(soak(range(n, n + 500), name=f"{n}") for n in range(1000, 6000, 500)),
     ],
 )
 def test_after_a_death_while_they_join_or_later_the_others_end_every_round_together(seeds):
@@ -157,11 +158,12 @@ def test_releases_that_open_both_secrets_of_a_member_are_a_violation():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_where_members_share_noise_a_death_anywhere_costs_at_most_the_sum_it_strikes(layout):
+@pytest.mark.parametrize("step", [83, soak(41)])
+def test_where_members_share_noise_a_death_anywhere_costs_at_most_the_sum_it_strikes(step, layout):
     """Rules refuse a mean without some member; survivors are told of the death and wait for no timeout."""
     calm = run(_sharing_noise(layout), 3)
     for peer in calm.peers:
-        for at_send in range(1 + peer.index % 83, peer.sends + 1, 83):
+        for at_send in range(1 + peer.index % step, peer.sends + 1, step):
             crash = Conditions(crashes=(Crash(peer.index, at_send, None),))
             network = run(_sharing_noise(layout, crash), 3)
             living = [other for other in network.peers if other.index != peer.index]

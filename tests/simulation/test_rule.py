@@ -33,6 +33,7 @@ from tests.simulation.rule import (
     churn_of,
     is_quorum,
 )
+from tests.soak import soak
 
 EACH_IN_CI = 3000
 IN_SOAK = 1_000_000
@@ -50,7 +51,7 @@ LATER = range(FIRST_OF_SOAK, FIRST_OF_SOAK + IN_SOAK // len(Trouble), SOAK_AT_ON
 
 @pytest.mark.parametrize(
     ("first", "count"),
-    [(0, EACH_IN_CI), *(pytest.param(first, SOAK_AT_ONCE, marks=pytest.mark.soak) for first in LATER)],
+    [(0, EACH_IN_CI), *(soak(first, SOAK_AT_ONCE) for first in LATER)],
 )
 @pytest.mark.parametrize("trouble", Trouble)
 def test_no_strong_base_stands_beside_another_and_a_free_quorum_goes_on(trouble, first, count):
@@ -195,7 +196,7 @@ def made_at(network: Network) -> list[float]:
 
 @pytest.mark.parametrize(
     "seed",
-    [*range(5), 32, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(5, 200) if seed != 32)],
+    [*range(5), 32, *(soak(seed) for seed in range(5, 200) if seed != 32)],
 )
 def test_the_real_machines_come_to_the_same(seed):
     churn = calm_churn(seed)

@@ -24,6 +24,7 @@ from scenarios.simulator.network import Network
 from scenarios.simulator.plans import Conditions, Crash, Plan, Summation, random_plan
 from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of
 from tests.simulation.runs import run
+from tests.soak import soaks
 
 PEERS, STEPS = 5, 4
 REDUCERS = 0
@@ -192,7 +193,7 @@ def test_only_the_sums_of_all_members_are_determined_over_all_steps(crash, collu
     assert all(MaskedObserver(sessions).knows(session, session.included) for session in whole)
 
 
-@pytest.mark.parametrize("seed", range(60, 76))
+@pytest.mark.parametrize("seed", [*range(60, 76), *soaks(range(76, 90))])
 def test_random_schedules_of_runs_expose_nobody(seed):
     assert MaskedObserver(sessions_in(random_run(seed), seed)).exposed() == []
 

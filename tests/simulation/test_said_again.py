@@ -6,6 +6,7 @@ from protocol.aggregation.masked.machine import DoubleMasked
 from tests.parts import NOW
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
+from tests.soak import soak
 
 JOINS = 3 * 4  # messages of each of five before its masks: JOIN, JOINED and the certificate, to four others
 
@@ -19,9 +20,10 @@ class Insistent(DoubleMasked):
 
 @pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS], ids=["by everybody", "by reducers"])
 @pytest.mark.parametrize("at_send", range(JOINS + 1, JOINS + 6))
-def test_a_loss_that_is_said_again_uses_up_no_view(layout: int, at_send: int):
+@pytest.mark.parametrize("seeds", [range(3), soak(range(3, 6))], ids=str)
+def test_a_loss_that_is_said_again_uses_up_no_view(layout: int, at_send: int, seeds: range):
     """A loss that used up all views left no proposer: the others waited in vain until the session's end."""
-    for seed in range(3):
+    for seed in seeds:
         for member in range(5):
             schedule = Schedule(seed, 5, layout, crashes=(Crash(member, at_send),))
             with remembered():

@@ -10,6 +10,7 @@ from scenarios.simulator.network import Network
 from scenarios.simulator.plans import Conditions, Crash, Hang, Links, Plan, Summation, random_plan
 from scenarios.simulator.rules import Violation
 from tests.simulation.runs import run
+from tests.soak import soaks
 
 IN_CI = 30
 IN_SOAK = 5000
@@ -29,7 +30,7 @@ def test_many_random_plans_break_no_rule(first):
         run(random_plan(seed), seed)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(8), *soaks(range(8, 16))])
 def test_where_nothing_is_lost_and_nobody_fails_all_rounds_aggregate_and_all_end_alike(seed):
     plan = random_plan(seed)
     links = replace(plan.conditions.links, delay_s=(0.001, 0.2), loss=0.0)

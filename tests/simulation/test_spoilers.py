@@ -15,6 +15,7 @@ import pytest
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from scenarios.simulator.network import Network
 from scenarios.simulator.spoilers import ALL_OR_NONE, OF_SHARES, SPOILERS, TOLERANT, network_of, pace, sums
+from tests.soak import soak
 
 LEAST = 0.8
 SEED = 7
@@ -58,7 +59,7 @@ def test_one_of_five_costs_the_others_little_wherever_it_is(spoiler, place, mask
     check_pace(5, masked, spoiler, (place,), SOAK_S)
 
 
-@pytest.mark.parametrize("peers", [5, pytest.param(8, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("peers", [5, soak(8)])
 @pytest.mark.parametrize("spoiler", OF_SHARES)
 def test_one_that_withholds_shares_or_sums_costs_the_others_little(spoiler, peers):
     check_pace(peers, None, spoiler, (peers // 2,))
@@ -68,7 +69,7 @@ def test_one_that_withholds_shares_or_sums_costs_the_others_little(spoiler, peer
     ("masked", "spoiler", "place"),
     [
         (TOLERANT, "closes groups for some", 0),
-        pytest.param(None, "shares to some", 4, marks=pytest.mark.soak),
+        soak(None, "shares to some", 4),
     ],
     ids=["groups", "shares"],
 )

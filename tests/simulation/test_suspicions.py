@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from protocol.wire.masked_messages import Masked
+from tests.soak import soaks
 from tests.unit.protocol.swarm.test_leaving_out import KEYS, Swarm, others_of, suspects, withholds
 
 
 @pytest.mark.parametrize("least", [3, 4, 5])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(6), *soaks(range(6, 12))])
 def test_whoever_suspects_whom_every_step_finds_a_group(seed, least):
     rng = random.Random(1000 * least + seed)
     wires = Swarm(min_participants=least)

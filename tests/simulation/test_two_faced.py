@@ -18,6 +18,7 @@ from scenarios.simulator.network import START_S, Network, by_key
 from scenarios.simulator.plans import Conditions, Links, Plan, Summation, split
 from scenarios.simulator.rules import Violation
 from scenarios.simulator.spoilers import ALL_OR_NONE, LEAVE_OUT, TOLERANT
+from tests.soak import soaks
 
 PEERS = 5
 KINDS = (TOLERANT, ALL_OR_NONE, None)
@@ -35,9 +36,7 @@ def honest(network: Network) -> list[int]:
     return [peer.index for peer in network.peers if peer.index != network.plan.conditions.two_faced]
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(12, 1000))]
-)
+@pytest.mark.parametrize("seed", [*range(12), *soaks(range(12, 1000))])
 def test_it_makes_no_two_bases_beside_each_other(seed):
     network_of(seed).run_for(20.0)
 

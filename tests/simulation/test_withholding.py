@@ -20,6 +20,7 @@ from scenarios.simulator.plans import ENDS, MASKS, VIEWS, Conditions, Crash, Lat
 from scenarios.simulator.spoilers import withholds
 from tests.simulation.runs import outcomes, run
 from tests.simulation.test_runs import random_run
+from tests.soak import soaks
 
 PEERS, ROUNDS, LEAVE_OUT = 5, 24, 4
 UNSPENT = {Reason.JOINS_TIMEOUT, Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED}
@@ -58,7 +59,7 @@ def test_it_spoils_few_sums_and_the_others_go_on(silent, layout, tracker):
     assert made(network) >= ROUNDS - BOUND - 1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [*range(3), *soaks(range(3, 5))])
 def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
     rng = random.Random(seed)
     crash = Conditions(crashes=(Crash(rng.randrange(PEERS), rng.randint(80, 300), rng.uniform(0.2, 3.0)),))
@@ -69,7 +70,7 @@ def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
     assert [end.reason for end in outcomes(network, 1)][-3:] == [None] * 3
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))])
+@pytest.mark.parametrize("seed", [0, *soaks((1, 2))])
 def test_one_that_is_slow_for_a_while_is_back_when_it_is_fast_again(seed):
     """Its vectors come too late for its first sums, although it means well."""
     late = Conditions(lates=(Late(3, (*MASKS, *ENDS, *VIEWS), 40.0, 33.0),))

@@ -21,22 +21,22 @@ from mechanisms.audits.audit import Method, distinguish, lower_bound
 from mechanisms.audits.membership import Losses
 from mechanisms.audits.one_run import Guesses
 from mechanisms.labels.flips import LabelDP, respond
+from tests.soak import soak
 from tests.unit.mechanisms.settings import words
 
 ONE_BY_ONE = ("aldp, quantile", "distributed-dp-sgd", "record-sums of node.agree", "dp-sgd, 10 steps")
 """The mechanisms whose faulty runs are made one after the other, or are of many steps: these are fewer."""
-LONGEST = (
-    ("dp-fedavg-adaptive", "the count is not charged"),
-    ("cells of the additive model", "half the noise"),
-)
-"""Take half of the time of all: left to `make soak`. Unit tests find these faults in the mechanisms."""
+FREE_COUNT = ("dp-fedavg-adaptive", "the count is not charged")
+NOISY_CELLS = ("cells of the additive model", "half the noise")
+LONGEST = (FREE_COUNT, NOISY_CELLS)
+"""Left to `make soak`. Unit tests find these faults in the mechanisms."""
 DRAWS = {
     ("dp-fedavg-adaptive", "noise halved"): 10_000,
-    LONGEST[0]: 70_000,
+    FREE_COUNT: 70_000,
     ("counts for a metric of all rows", "two of three add no noise"): 10_000,
     ("table one of node.stats", "noise for one column alone"): 2_000,
     ("table one of node.stats", "two of three add no noise"): 2_000,
-    ("cells of the additive model", "half the noise"): 2_000,
+    NOISY_CELLS: 2_000,
     ("cells of the additive model", "the second cut by counts that were not released"): 1_000,
     ("dp-sgd, a step", "noise halved"): 10_000,
     ("dp-sgd, a step", "clipped to twice the radius"): 10_000,
@@ -69,11 +69,7 @@ def named(audit: Audit) -> tuple[str, str]:
     return audit.mechanism, audit.fault
 
 
-FAULTY = [
-    pytest.param(audit, marks=[pytest.mark.soak] if named(audit) in LONGEST else [])
-    for audit in AUDITS
-    if audit.fault
-]
+FAULTY = [soak(audit) if named(audit) in LONGEST else audit for audit in AUDITS if audit.fault]
 
 
 @pytest.mark.parametrize("audit", FAULTY, ids=name_of)

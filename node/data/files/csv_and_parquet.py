@@ -24,7 +24,7 @@ from node.data.files.csv_head import Head, header_of, read_head
 from node.data.files.formats import kind_of
 from node.data.files.text_folder import CLASS, TEXT, batches_of
 from node.data.persons import Persons, persons_of
-from node.data.remedies import without_columns
+from node.data.remedies import OTHER_ENCODING, without_columns
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.data.text.columns import raw_words, words_of
 from node.data.text.vectors import is_vectors, list_bytes
@@ -149,10 +149,7 @@ def fail(path: Path, text: str) -> NoReturn:
 def _told(error: Exception, dialect: Dialect) -> str:
     if _is_no_text(error):
         if dialect.encoding is None:
-            return (
-                f"it is not UTF-8 text ({reason(error)}); save it as UTF-8, or say --cells encoding=cp1252 "
-                "(or another)"
-            )
+            return f"it is not UTF-8 text ({reason(error)}); save it as UTF-8, or say {OTHER_ENCODING}"
         return f"it is neither Unicode nor {dialect.encoding} text ({reason(error)}); save it as UTF-8"
     if "straddl" in str(error):
         return f"it has a row of more than {_BLOCK_BYTES} bytes, or a quotation mark without its second"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from node.data.remedies import OTHER_ENCODING
 from node.storage.regular_files import check_regular
 from node.system.errors import ConfigError, one_line, shown
 
@@ -51,7 +52,7 @@ def _text(file: Path, encoding: str) -> str:
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"data file {one_line(str(file))} is not {encoding} text ({error.reason} at byte {error.start}); "
-            "save it as that, or say how all are written: --cells encoding=cp1252 (or another)"
+            f"save it as that, or say how all are written: {OTHER_ENCODING}"
         ) from None
     if "\0" in text:
         raise ConfigError(f"data file {one_line(str(file))} has a zero byte, so it is no text; take it away")
