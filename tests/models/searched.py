@@ -1,4 +1,4 @@
-"""The models as they were when all their states were searched: `make model` notes it, a unit test asks for it."""
+"""The models as they were when all their states were searched: `make model` notes it, a test asks for it."""
 
 from __future__ import annotations
 
