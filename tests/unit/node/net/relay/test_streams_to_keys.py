@@ -35,8 +35,8 @@ class Talk(asyncio.Protocol):
 
     def connection_made(self, transport):
         self.transport = transport
-        if not self._reads:
-            transport.pause_reading()
+        if not self._reads:  # the first versions of Python 3.11 read on if it is paused at once
+            asyncio.get_running_loop().call_soon(transport.pause_reading)
 
     def data_received(self, data):
         self.got += data
