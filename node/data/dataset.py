@@ -7,6 +7,7 @@ data set share test rows, so that all peers measure alike; these are public rows
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -127,14 +128,16 @@ def load_dataset(
     raise ConfigError("--data and --shard contradict each other; give one of them")
 
 
+@cache
 def _digits() -> Rows:
-    """Scikit-learn's handwritten digits: pixels (1797, 64) from 0 to 1. Nobody asks for their draws."""
+    """Scikit-learn's handwritten digits: (1797, 64) from 0 to 1, read-only; nobody asks for draws."""
     from sklearn.datasets import load_digits  # noqa: PLC0415  seconds to import, needed here only
 
     bunch = load_digits()
-    pixels = (bunch.data / 16).astype(np.float32)
-    report = Report("images of 8 x 8 pixels, 10 classes", (), ())
-    return Rows(pixels, bunch.target.astype(np.int64), "digits", report)
+    pixels, classes = (bunch.data / 16).astype(np.float32), bunch.target.astype(np.int64)
+    for shared in (pixels, classes):
+        shared.setflags(write=False)
+    return Rows(pixels, classes, "digits", Report("images of 8 x 8 pixels, 10 classes", (), ()))
 
 
 def _rng(task: Task, stream: int) -> np.random.Generator:
