@@ -1,7 +1,7 @@
 """Runs the tests again and again on a busy machine, and writes down those that fail (`make flakes`).
 
 All tests run beside a few busy loops, and those with real processes or a browser beside more. The file grows
-after each run; a file of the same command and versions is continued.
+after each run; a file of the same options and versions is continued, and each run names its commit.
 
 What comes after `--` are options of pytest.
 """
@@ -43,6 +43,7 @@ class Series:
 class Run:
     """What one pytest came to; `failed` has the names of the tests, errors of fixtures included."""
 
+    commit: str
     series: str
     loops: int
     status: int
@@ -74,6 +75,12 @@ def outcomes(junit: Path) -> dict[str, str]:
     return found
 
 
+def commit() -> str:
+    """Returns the short name of the tree's commit, with "-dirty" after it if files differ; "" without git."""
+    told = ("git", "describe", "--always", "--dirty", "--exclude=*")
+    return subprocess.run(told, cwd=ROOT, check=False, capture_output=True, text=True).stdout.strip()
+
+
 def run(series: Series, options: Sequence[str]) -> Run:
     """Runs the tests of a series once."""
     begun = time.monotonic()
@@ -85,15 +92,17 @@ def run(series: Series, options: Sequence[str]) -> Run:
     counts = Counter(ended.values())
     failed = tuple(sorted(name for name, how in ended.items() if how == "failed"))
     seconds = round(time.monotonic() - begun, 1)
-    return Run(series.name, series.loops, status, seconds, counts["passed"], counts["skipped"], failed)
+    return Run(
+        commit(), series.name, series.loops, status, seconds, counts["passed"], counts["skipped"], failed
+    )
 
 
 def earlier(file: Path, ran_on: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the runs of the file that the same command wrote with the same versions."""
+    """Returns the runs of the file with the same options of pytest and the same versions."""
     if not file.exists():
         return []
     found = json.loads(file.read_text("utf-8"))
-    same = all(found[name] == ran_on[name] for name in ("command", "versions"))
+    same = all(found[name] == ran_on[name] for name in ("options", "versions"))
     return found["runs"] if same else []
 
 
@@ -114,11 +123,11 @@ def main(argv: Sequence[str]) -> int:
         Series("all", (), chosen.runs, chosen.loops),
         Series("processes", ("tests/e2e", "tests/browser"), chosen.process_runs, chosen.process_loops),
     )
-    command = shlex.join(("python", "-m", "tests.flakes", *argv))
-    ran_on = {"command": command, "machine": machine(), "versions": versions()}
+    ran_on = {"options": shlex.join(options), "machine": machine(), "versions": versions()}
     runs = earlier(chosen.json, ran_on)
     for series in all_series:
-        for number in range(sum(done["series"] == series.name for done in runs), series.runs):
+        done = sum((one["series"], one["loops"]) == (series.name, series.loops) for one in runs)
+        for number in range(done, series.runs):
             print(f"\n==== {series.name}, run {number + 1} of {series.runs}", flush=True)
             runs.append(asdict(run(series, options)))
             chosen.json.write_text(json.dumps({**ran_on, "runs": runs}, indent=1) + "\n", "utf-8")
