@@ -18,7 +18,7 @@ from protocol.actions import Spend
 from protocol.wire.messages import Announce
 from tests.box.seeds import find, run_seed
 
-SEEDS = 15
+SEEDS = 50
 """The next ones run without pytest, in less time: see .ci/run."""
 MOST_SEEDS = 60
 """Within so many a planted fault is found."""
