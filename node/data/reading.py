@@ -71,7 +71,7 @@ def read_rows_to_predict(path: Path, schema: Schema) -> RowsToPredict:
     """Returns all rows of `path`, with targets if each has one; ConfigError for data that do not fit."""
     match schema:
         case TableSchema():
-            return RowsToPredict(*_table_to_predict(path, schema))
+            return _table_to_predict(path, schema)
         case ArraySchema(kind="images"):
             _expect_images(path)
             return read_images_to_predict(schema, path)
@@ -83,19 +83,24 @@ def read_rows_to_predict(path: Path, schema: Schema) -> RowsToPredict:
     return RowsToPredict(encoded.x, encoded.y)
 
 
-def _table_to_predict(path: Path, schema: TableSchema) -> tuple[NDArray[np.float32], Labels | None]:
+def _table_to_predict(path: Path, schema: TableSchema) -> RowsToPredict:
     _expect_table(path)
     frame = read_frame(path, None, TO_PREDICT, schema.written)
     check_columns(path, [*frame.columns, *frame.vectors], [column.name for column in schema.columns])
     x, _ = features(schema, frame)
+    return RowsToPredict(x, _known_targets(schema, frame), frame.files)
+
+
+def _known_targets(schema: TableSchema, frame: Frame) -> Labels | None:
+    """Returns the target of each row; None unless each has one."""
     if schema.target.name not in frame.columns:
-        return x, None
+        return None
     listed = schema.target.written if isinstance(schema.target, ClassTarget) else ()
     missing = words_of(frame.columns[schema.target.name or ""], schema.written, listed).missing
     if missing.any() or frame.rows < 2:
-        return x, None
+        return None
     y, kept, _ = targets(schema, frame)
-    return x, y if len(kept) == frame.rows else None
+    return y if len(kept) == frame.rows else None
 
 
 def _expect_table(path: Path) -> None:

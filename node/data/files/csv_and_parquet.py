@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from node.data.files.csv_head import Head, header_of, read_head
 from node.data.files.formats import kind_of
-from node.data.files.text_folder import CLASS, TEXT, batches_of
+from node.data.files.text_folder import CLASS, TEXT, list_texts
 from node.data.persons import Persons, persons_of
 from node.data.remedies import OTHER_ENCODING, without_columns
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
@@ -78,6 +78,8 @@ class Frame:
     """The draw of each row by all columns of the file, if they were asked for: (n,)."""
     persons: Persons | None = None
     """The person of each row, if that was asked for."""
+    files: Sequence[str] = ()
+    """The file of each row in a folder of texts."""
 
     def type_of(self, name: str) -> str | None:
         """Returns the type of a column whose cells are no single values; None for another column."""
@@ -105,9 +107,7 @@ def read_frame(
             case "workbook":
                 return _read_workbook(path, wanted, dialect, limits, drawing)
             case "texts":
-                drawn = _Drawn(path, (CLASS, TEXT), drawing, dialect)
-                batches = map(drawn.seen, batches_of(path, dialect.encoding or "utf-8"))
-                return drawn.told(_frame(path, [*_chosen(path, (CLASS, TEXT), wanted)], batches, limits, {}))
+                return _read_texts(path, wanted, dialect, limits, drawing)
             case "table" | "npz":
                 return _read_text(path, wanted, dialect, limits, drawing)
     except _UNREADABLE as error:
@@ -206,6 +206,16 @@ def _read_lines(
         drawn = _Drawn(path, header, drawing, dialect, head.encoding)
         found = _frame(path, chosen, map(drawn.seen, reader), limits, {})
     return replace(drawn.told(found), encoding=head.encoding, separator=head.separator)
+
+
+def _read_texts(
+    path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits, drawing: RowDraws | None
+) -> Frame:
+    texts = list_texts(path)
+    drawn = _Drawn(path, texts.columns, drawing, dialect)
+    batches = map(drawn.seen, texts.batches(dialect.encoding or "utf-8"))
+    found = _frame(path, _chosen(path, texts.columns, wanted), batches, limits, {})
+    return replace(drawn.told(found), files=texts.names)
 
 
 def _blank_is_skipped(row: pa_csv.InvalidRow) -> str:

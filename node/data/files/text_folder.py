@@ -1,8 +1,9 @@
-"""Reads a folder of texts by class, FOLDER/CLASS/anything.txt, as a table with the columns class and text."""
+"""Reads a folder of texts as a table: FOLDER/CLASS/anything.txt, or FOLDER/anything.txt without classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,21 +25,46 @@ def has_texts(path: Path) -> bool:
     return next(path.glob(f"[!.]*/[!.]*{SUFFIX}"), None) is not None
 
 
-def batches_of(path: Path, encoding: str) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a folder, in the order of their names, some at a time.
+@dataclass(frozen=True)
+class TextFolder:
+    """The texts of a folder, in the order of their names."""
 
-    Raises ConfigError for too many texts and for one that is too long or no text, OSError for one that
-    cannot be read.
+    path: Path
+    files: Sequence[Path]
+    columns: tuple[str, ...]
+    """CLASS and TEXT, or TEXT alone."""
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each file in the folder."""
+        return [file.relative_to(self.path).as_posix() for file in self.files]
+
+    def batches(self, encoding: str) -> Iterator[pa.RecordBatch]:
+        """Yields the rows, some at a time.
+
+        Raises ConfigError for a text that is too long or none, OSError for one that cannot be read.
+        """
+        for start in range(0, len(self.files), _AT_ONCE):
+            some = self.files[start : start + _AT_ONCE]
+            cells = {TEXT: [_text(file, encoding) for file in some]}
+            if CLASS in self.columns:
+                cells[CLASS] = [file.parent.name for file in some]
+            yield pa.record_batch({name: pa.array(cells[name], pa.string()) for name in self.columns})
+
+
+def list_texts(path: Path) -> TextFolder:
+    """Returns the texts in the folders of a folder, by class, or else those in itself.
+
+    Raises ConfigError for too many.
     """
-    files = sorted(file for file in path.glob(f"[!.]*/[!.]*{SUFFIX}") if not file.is_dir())
+    by_class = has_texts(path)
+    found = path.glob(f"[!.]*/[!.]*{SUFFIX}" if by_class else f"[!.]*{SUFFIX}")
+    files = sorted(file for file in found if not file.is_dir())
     if len(files) > _MOST_FILES:
         raise ConfigError(
             f"data folder {shown(str(path))} has more than {_MOST_FILES} texts; take a part of it"
         )
-    for start in range(0, len(files), _AT_ONCE):
-        some = files[start : start + _AT_ONCE]
-        cells = {CLASS: [file.parent.name for file in some], TEXT: [_text(file, encoding) for file in some]}
-        yield pa.record_batch({name: pa.array(texts, pa.string()) for name, texts in cells.items()})
+    return TextFolder(path, files, (CLASS, TEXT) if by_class else (TEXT,))
 
 
 def _text(file: Path, encoding: str) -> str:

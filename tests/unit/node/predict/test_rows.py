@@ -5,8 +5,8 @@ import pytest
 
 from node.data.encoding import encode
 from node.data.files.csv_and_parquet import read_frame
-from node.data.reading import read_rows_to_predict
-from tests.own_data import IMAGES, TABLE, picture, schema, told, ward
+from node.data.reading import read_rows_to_predict, read_with_schema
+from tests.own_data import IMAGES, TABLE, TARGET, picture, schema, told, ward
 
 OF_01 = {"kind": "classes", "values": ["0", "1"]}
 ARRAY = {"kind": "array", "target": OF_01, "shape": [2], "mean": [1.0], "std": [2.0]}
@@ -72,3 +72,19 @@ def test_images_lie_in_folders_by_class_or_in_one_and_have_names(tmp_path):
     for name in found.names:
         (bare / name).unlink()
     assert "no image can be read; 'red/0.png'" in told(read_rows_to_predict, bare, schema(IMAGES))
+
+
+def test_texts_lie_in_folders_by_class_or_in_one_and_have_names(tmp_path):
+    columns = [{"name": "text", "kind": "text", "width": 64, "encoder": "hashed"}]
+    notes = schema({"kind": "table", "target": {**TARGET, "name": "class"}, "columns": columns})
+    for name, text in (("well/a", "no pain"), ("ill/a", "in pain"), ("ill/b", "much pain")):
+        path = tmp_path / f"{name}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    found = read_rows_to_predict(tmp_path, notes)
+    assert (found.y.tolist(), found.names) == ([0, 0, 1], ["ill/a.txt", "ill/b.txt", "well/a.txt"])
+    bare = read_rows_to_predict(tmp_path / "ill", notes)
+    assert (bare.y, bare.names, bare.x.tobytes()) == (None, ["a.txt", "b.txt"], found.x[:2].tobytes())
+    assert " has no column 'class', which the task's schema asks for; it has 'text'" in told(
+        read_with_schema, tmp_path / "ill", notes
+    )
