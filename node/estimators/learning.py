@@ -33,6 +33,7 @@ from node.jobs.cohort import Cohort
 from node.jobs.column_survey import ColumnFacts, ColumnSurvey, OwnColumn, Word
 from node.net.incoming.listening import endpoint_of
 from node.options import NodeOptions, parse_arguments
+from node.runtime.record.ending import Alone
 from node.runtime.record.events import NodeEvent
 from node.runtime.record.figures import Summary
 from node.storage.folder_lock import KEY, SUMMARY
@@ -160,7 +161,10 @@ class Member:
         """Runs a stage; tries again as long as who refuses this member may be at another one."""
         tries = math.inf if math.isinf(options.wait_s) else math.ceil(options.wait_s / _AGAIN_S)
         pause = partial(time.sleep, _AGAIN_S)
-        return once_there(lambda: self._run(stage, options, prepared), stage.check, tries, pause)
+        try:
+            return once_there(lambda: self._run(stage, options, prepared), stage.check, tries, pause)
+        except Alone as error:
+            raise given_up(error) from error
 
     def _run(self, stage: Stage, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:
         """Runs a node to its end, and warns of what its owner must know, in this thread."""
@@ -183,6 +187,11 @@ class Member:
         if text is not None and text not in self._told:
             self._told.add(text)
             warnings.warn(text, UserWarning, stacklevel=_levels_to_the_caller())
+
+
+def given_up(error: Alone) -> UserError:
+    """Returns, in a program's words, that a member gave up for want of others."""
+    return UserError(f"{error.why}; call fit again when the others are there, or give a longer wait")
 
 
 def once_there(

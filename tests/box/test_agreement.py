@@ -165,7 +165,7 @@ def test_all_are_in_the_sum_or_nobody_is_and_who_is_missing_is_named(make_box, t
     box.run_to_the_end()
     for node in early:
         assert node.status == 1
-        assert node.has_said(f"this node waited for one (--wait): {late.endpoint} did not come")
+        assert node.has_said(f"this node waited for one: {late.endpoint} did not come")
         assert charges(node.folder) == []
     box.prepare = partial(prepare_agreement, without=(late.endpoint,))
     for node in early:

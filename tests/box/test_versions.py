@@ -122,9 +122,10 @@ def test_the_owner_s_limit_ends_the_wait_for_an_upgrade_and_names_the_reason(mak
     assert node.status == 1
     assert [(line["reason"], line["alone"]) for line in node.history] == [("group-timeout", 1)]
     assert node.lines[-1] == (
-        f"error: no group came while this node waited for one (--wait): {box.nodes[1].endpoint} did not "
+        f"error: no group came while this node waited for one: {box.nodes[1].endpoint} did not "
         "come, after round 0 of 2; "
-        f"{old.endpoint} {OLDER} together; start the same command line again when the others are there"
+        f"{old.endpoint} {OLDER} together; start the same command line again when the others are there; "
+        "--wait says how long it waits"
     )
 
 

@@ -40,7 +40,7 @@ def test_a_node_that_waited_in_vain_ends_and_says_so_last(make_box):
     assert (node.summary["generation"], node.summary["finished"]) == (0, False)
     assert "warning: you trained alone: 0 of 1 rounds were aggregated;" in node.lines[-2]
     others = f"{box.nodes[1].endpoint}, {box.nodes[2].endpoint} did not come, after round 0 of 2"
-    ended = f"error: no group came while this node waited for one (--wait): {others}; start"
+    ended = f"error: no group came while this node waited for one: {others}; start"
     assert node.lines[-1].startswith(ended)
 
 

@@ -138,7 +138,8 @@ def exit_status(
             raise Alone(end, f"{counted(plan.tries, 'round')} alone in a row", kept, then)
         case End.NOBODY_CAME:
             who = f": {absent} did not come" if absent else ""
-            raise Alone(end, f"no group came while this node waited for one (--wait){who}", kept, again)
+            then = f"{again}; --wait says how long it waits"
+            raise Alone(end, f"no group came while this node waited for one{who}", kept, then)
         case End.UNFINISHED:
             who = f": {absent} did not come" if absent else ""
             gone = f"the job stopped unfinished: all its sums have the members of the first one{who}"

@@ -2,8 +2,9 @@
 
 import pytest
 
-from node.estimators.learning import once_there
+from node.estimators.learning import given_up, once_there
 from node.estimators.stages import Stage
+from node.runtime.record.ending import Alone, End
 from node.runtime.record.events import Noticed, RoundEnded, Warned
 from node.runtime.record.figures import Record
 from node.system.errors import ConfigError, OtherSwarm
@@ -67,6 +68,14 @@ def test_who_differs_from_all_others_waits_for_nobody():
     subject.told_of(Noticed(Notice(Note.OTHER_SWARM, "h:2", OTHER), "h:2: model"))
     with pytest.raises(ConfigError, match="h:1: model"):
         subject.check_others()
+
+
+def test_who_waited_in_vain_is_told_what_to_call():
+    why = "no group came while this node waited for one: h:2 did not come"
+    told = str(
+        given_up(Alone(End.NOBODY_CAME, why, "after round 0 of 24", "start the same command line again"))
+    )
+    assert told == f"{why}; call fit again when the others are there, or give a longer wait"
 
 
 def test_of_other_events_only_what_the_owner_must_know_is_told():

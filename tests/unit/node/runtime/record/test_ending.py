@@ -90,7 +90,7 @@ def test_each_end_has_its_exit_status(must_aggregate):
     ("end", "said"),
     [
         (End.ALONE, r"20 rounds alone in a row, after round 7 of 20: .* is kept; start the same"),
-        (End.NOBODY_CAME, r"no group came .* \(--wait\), after round 7 of 20: .* is kept; start the same"),
+        (End.NOBODY_CAME, r"no group came .*, after round 7 of 20: .* is kept; start the same .*; --wait"),
         (End.MISSED, r"the others have ended their run, .* after round 7 of 20: .* is kept; copy the model"),
         (End.DESERTED, r"nobody .* after round 7 of 20: .* is kept; start the same"),
     ],
