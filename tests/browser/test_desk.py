@@ -197,6 +197,39 @@ def test_from_a_file_to_statistics_and_their_report(window: Window, served: Serv
     flawless(page)
 
 
+def test_a_screen_takes_no_click_before_it_knows_what_it_shows(window: Window, served: Served):
+    """Where the task came late, a click on Invite led to the first screen."""
+    page, held = open_desk(window, served), []
+    page.route("**/v1/task?*", lambda route: held.append(route))
+    here = "#task?file=ward.toml&data=ward.csv"
+    with page.expect_request("**/v1/task?*"):
+        page.evaluate(f"location.hash = '{here}'")
+    link = page.locator("#to-invite")
+    link.scroll_into_view_if_needed()
+    box = link.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert page.evaluate("location.hash") == here
+    held[0].fulfill(json={"sentences": [], "lines": [], "marked": 0})
+    link.click()
+    expect(page.locator("#title")).to_have_text("Invite")
+    assert page.evaluate("location.hash") == here.replace("task", "invite")
+
+
+def test_a_screen_that_was_left_says_nothing_on_the_next_one(window: Window, served: Served):
+    page, held = open_desk(window, served), []
+    page.route("**/v1/task?*", lambda route: held.append(route))
+    with page.expect_request("**/v1/task?*"):
+        page.evaluate("location.hash = 'task?file=ward.toml'")
+    page.get_by_role("link", name="All swarms").click()
+    expect(page.locator("#title")).to_have_text("Swarms")
+    window.may_be_refused = True
+    with page.expect_response("**/v1/task?*"):
+        held[0].fulfill(status=400, json={"error": "ward.toml cannot be read"})
+    page.evaluate("fetch('/').then(() => 0)")  # what came before it was heard
+    expect(page.locator("#failure")).to_be_hidden()
+
+
 def test_without_its_token_the_page_shows_nothing(window: Window, served: Served):
     window.may_be_refused = True
     page = window.raw(f"http://{served.endpoint}/")

@@ -43,16 +43,19 @@ const aim = () => {
   byId("understood").hidden = true;
 };
 
-const choose = async (file) => {
+const choose = async (file, desk) => {
   byId("understood").hidden = true;
   byId("out").value = "";
   byId("look-why").hidden = true;
   byId("data-shown").hidden = false;
   const found = await get("/v1/rows", { file }).catch((error) => {
-    byId("look-why").hidden = false;
-    say(byId("look-why"), error.message);
+    if (desk.isShown()) {
+      byId("look-why").hidden = false;
+      say(byId("look-why"), error.message);
+    }
     return { columns: [], rows: [], left_out: 0 };
   });
+  if (!desk.isShown()) return;
   columns(found.columns);
   headed("rows-head", "rows", found.columns, found.rows);
   say(byId("rows-note"), found.left_out ? `and ${counted(found.left_out, "more column")}` : "");
@@ -73,15 +76,15 @@ export const dataScreen = {
   async show({ data }, query, desk) {
     byId("data-none").hidden = data.length > 0;
     files(byId("data-file"), data, query.get("file"));
-    byId("data-file").addEventListener("change", (event) => choose(event.target.value));
+    byId("data-file").addEventListener("change", (event) => choose(event.target.value, desk));
     byId("goal").addEventListener("change", aim);
     desk.steps(byId("data-form"), "look", form, { done: understood });
     const asked = () => ({ ...form(), out: byId("out").value, force: byId("force").checked });
     const done = ({ task, lines }) => {
       sessionStorage.setItem(`proposed ${task}`, JSON.stringify(lines));
-      location.hash = `task?${new URLSearchParams({ file: task, data: byId("data-file").value })}`;
+      if (desk.isShown()) location.hash = `task?${new URLSearchParams({ file: task, data: byId("data-file").value })}`;
     };
     desk.steps(byId("init-form"), "init", asked, { done });
-    if (data.length) await choose(byId("data-file").value);
+    if (data.length) await choose(byId("data-file").value, desk);
   },
 };

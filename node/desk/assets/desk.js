@@ -82,7 +82,7 @@ const talks = (form, name, values) =>
     byId(name).disabled = true;
     const begun = await act(byId(`${name}-why`), `/v1/${name}`, values());
     byId(name).disabled = false;
-    if (begun) location.hash = `swarm?talk=${begun.talk.number}`;
+    if (begun && form.isConnected) location.hash = `swarm?talk=${begun.talk.number}`;
   });
 
 const desk = { act, command, steps, talks, announce: (text) => say(byId("announcer"), text) };
@@ -95,20 +95,27 @@ const show = async () => {
   if (written === "main") return;
   const screen = SCREENS[written] ?? SCREENS.start;
   const mine = (shown += 1);
+  const isShown = () => mine === shown;
+  const content = byId("content");
   byId("failure").hidden = true;
   try {
     const folder = await get("/v1/desk");
-    if (mine !== shown) return; // another screen was asked for meanwhile
+    if (!isShown()) return; // another screen was asked for meanwhile
     state("live", "This machine alone");
     say(byId("title"), screen.title);
     document.title = `${screen.title} · Murmuration`;
     say(byId("identity"), folder.folder);
     byId("links").hidden = screen === SCREENS.start;
     command("");
-    byId("content").replaceChildren(byId(screen.template).content.cloneNode(true));
-    await screen.show(folder, new URLSearchParams(query), { ...desk, isShown: () => mine === shown });
+    content.inert = true; // until the screen knows what it shows: its links and buttons would do something else
+    content.replaceChildren(byId(screen.template).content.cloneNode(true));
+    await screen.show(folder, new URLSearchParams(query), { ...desk, isShown });
+    if (!isShown()) return;
+    content.inert = false;
     if (mine > 1) byId("main").focus();
   } catch (error) {
+    if (!isShown()) return;
+    content.inert = false;
     fail(error);
     if (!(error instanceof Locked)) state("lost", "It cannot be shown");
   }

@@ -12,6 +12,7 @@ export const joinScreen = {
   async show({ data }, query, desk) {
     files(byId("join-data"), data);
     const { words } = await get("/v1/words");
+    if (!desk.isShown()) return;
     const complete = () => {
       const [, before, begun] = BEGUN.exec(byId("code").value.trim().toLowerCase()) ?? [];
       const near = begun && !words.includes(begun) ? words.filter((word) => word.startsWith(begun)) : [];

@@ -31,6 +31,7 @@ export const taskScreen = {
     const file = query.get("file") ?? "";
     const isOwn = !query.has("theirs"); // nobody changes the task of a swarm, which its members have signed
     let task = await get("/v1/task", { file });
+    if (!desk.isShown()) return;
 
     const replace = async (line, values, why) => {
       try {
