@@ -200,7 +200,7 @@ def test_from_a_file_to_statistics_and_their_report(window: Window, served: Serv
 def test_a_screen_takes_no_click_before_it_knows_what_it_shows(window: Window, served: Served):
     """Where the task came late, a click on Invite led to the first screen."""
     page, held = open_desk(window, served), []
-    page.route("**/v1/task?*", lambda route: held.append(route))
+    page.route("**/v1/task?*", lambda route: held.append(route))  # noqa: PLW0108 - it gets marks
     here = "#task?file=ward.toml&data=ward.csv"
     with page.expect_request("**/v1/task?*"):
         page.evaluate(f"location.hash = '{here}'")
@@ -218,7 +218,7 @@ def test_a_screen_takes_no_click_before_it_knows_what_it_shows(window: Window, s
 
 def test_a_screen_that_was_left_says_nothing_on_the_next_one(window: Window, served: Served):
     page, held = open_desk(window, served), []
-    page.route("**/v1/task?*", lambda route: held.append(route))
+    page.route("**/v1/task?*", lambda route: held.append(route))  # noqa: PLW0108 - it gets marks
     with page.expect_request("**/v1/task?*"):
         page.evaluate("location.hash = 'task?file=ward.toml'")
     page.get_by_role("link", name="All swarms").click()

@@ -142,9 +142,10 @@ def test_the_command_writes_what_it_says_into_the_task(owner):
 def test_how_precise_the_sums_will_be_is_said_before_anything_is_spent(owner):
     said = {
         epsilon: prepare_agreement(options("--set", f"privacy.epsilon={epsilon}")).about.notes["precision"]
-        for epsilon in (1, 200)
+        for epsilon in (1, 10, 200)
     }
     assert re.fullmatch(r"each sum is off by about \d+ rows, which drowns 3 peers of 400 rows: .*", said[1])
+    assert re.fullmatch(r"each sum is off by about \d+ rows", said[10]), "of 400 it would be too much"
     assert re.fullmatch(r"each sum is off by about \d rows", said[200])
     assert "precision" not in prepare_agreement(options("--set", "privacy.mechanism=none")).about.notes
 

@@ -2,6 +2,7 @@
 
 import io
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from node.storage.folder_lock import Lock, check_folder, tidy_folder
 from node.storage.key_file import new_seed, read_key, write_key
 from node.storage.records import NOTHING
 from node.storage.whole_files import new_file, replace_file
+from node.system.disk import SystemDisk
 from node.system.errors import ConfigError
 
 
@@ -100,6 +102,18 @@ def test_a_torn_last_line_of_history_is_cut_off(tmp_path, text, left):
     (tmp_path / "history.jsonl").write_bytes(text)
     tidy_folder(tmp_path, tmp_path / "node.key")
     assert (tmp_path / "history.jsonl").read_bytes() == left
+
+
+def test_a_name_that_a_killed_node_gave_is_on_disk_before_anything_is_read(tmp_path):
+    synced = []
+
+    class Noting(SystemDisk):
+        def sync(self, descriptor):
+            synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+            super().sync(descriptor)
+
+    tidy_folder(tmp_path, tmp_path / "node.key", Noting())
+    assert synced == [tmp_path]
 
 
 def test_half_a_key_beside_its_place_is_taken_away(tmp_path):

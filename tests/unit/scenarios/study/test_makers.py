@@ -162,6 +162,7 @@ def test_within_needs_the_whole_interval():
     at_1 = {"mechanism": "ldp", "epsilon": 1}, {"mechanism": "sgd", "epsilon": 1}
     assert within(0.003, *at_1).judge(sweep(TWO)).holds
     assert not within(0.001, *at_1).judge(sweep(TWO)).holds
+    assert not within(0.001, *reversed(at_1)).judge(sweep(TWO)).holds
     assert not within(0.003, *at_1).judge(sweep(TWO, jitter=0.01)).holds  # the mean alone is not enough
     assert not within(0.003, LDP, SGD).judge(sweep(TWO)).holds  # not at 8
     assert within(0.003, LDP, {"mechanism": "rpfl"}).judge(sweep(TWO)) is None

@@ -77,6 +77,7 @@ def test_a_model_that_is_too_long_for_its_group_is_refused(protocol, kind, most)
         f"40000000 parameters are too many for {kind} of 64 peers; allowed: at most {most}; "
         "share fewer of them (train.parameters), or take fewer peers"
     )
+    check_length(section(protocol), 64, most)
     check_length(section(protocol), 10, 40_000_000)
     check_length(section(protocol), 3, 40_000_000)
 
