@@ -152,3 +152,11 @@ def test_a_task_that_cannot_be_learnt_is_refused_in_one_line(keys, message):
 def test_a_task_with_its_own_edges_or_without_numbers_begins_with_steps():
     for args in (ARGS | {"edges": [[-1.0, 0.0]]}, {**ARGS, "columns": [["boolean", 2], ["boolean", 1]]}):
         assert task_of(args).cell_sums == 0
+
+
+def test_the_first_step_after_the_cells_is_the_first_of_the_optimizer():
+    """Adam moves each parameter by the learning rate then, and the average of all by nine tenths of it."""
+    members, bases = learnt(task_of(train=TRAIN | {"optimizer": "adam", "learning_rate": 0.01}), 3)
+    before, after = (members[0].tensors(base) for base in bases[2:])
+    moved = [np.abs(after[name] - before[name]).max() for name in after if "edges" not in name]
+    assert max(moved) == pytest.approx(0.9 * 0.01, rel=1e-3)
