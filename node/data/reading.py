@@ -88,7 +88,8 @@ def _table_to_predict(path: Path, schema: TableSchema) -> RowsToPredict:
     frame = read_frame(path, None, TO_PREDICT, schema.written)
     check_columns(path, [*frame.columns, *frame.vectors], [column.name for column in schema.columns])
     x, _ = features(schema, frame)
-    return RowsToPredict(x, _known_targets(schema, frame), frame.files)
+    files = () if frame.texts is None else frame.texts.names
+    return RowsToPredict(x, _known_targets(schema, frame), files)
 
 
 def _known_targets(schema: TableSchema, frame: Frame) -> Labels | None:

@@ -164,7 +164,7 @@ class Member:
         try:
             return once_there(lambda: self._run(stage, options, prepared), stage.check, tries, pause)
         except Alone as error:
-            raise given_up(error) from error
+            raise nobody_there(error) from error
 
     def _run(self, stage: Stage, options: NodeOptions, prepared: Callable[[NodeOptions], Prepared]) -> Run:
         """Runs a node to its end, and warns of what its owner must know, in this thread."""
@@ -189,7 +189,7 @@ class Member:
             warnings.warn(text, UserWarning, stacklevel=_levels_to_the_caller())
 
 
-def given_up(error: Alone) -> UserError:
+def nobody_there(error: Alone) -> UserError:
     """Returns, in a program's words, that a member gave up for want of others."""
     return UserError(f"{error.why}; call fit again when the others are there, or give a longer wait")
 

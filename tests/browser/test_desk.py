@@ -230,6 +230,22 @@ def test_a_screen_that_was_left_says_nothing_on_the_next_one(window: Window, ser
     expect(page.locator("#failure")).to_be_hidden()
 
 
+def test_a_step_of_a_screen_that_was_left_shows_no_command_on_the_next_one(window: Window, served: Served):
+    page, held = open_desk(window, served), []
+    page.route("**/v1/look", lambda route: held.append(route))  # noqa: PLW0108 - it gets marks
+    page.evaluate("location.hash = 'data?file=ward.csv'")
+    with page.expect_request("**/v1/look"):
+        page.locator("#look").click()
+    page.get_by_role("link", name="All swarms").click()
+    expect(page.locator("#title")).to_have_text("Swarms")
+    found = {"headline": "3 rows", "columns": [], "remarks": []}
+    work = {"number": 1, "state": "done", "command": "murmuration init", "told": [], "result": found}
+    with page.expect_response("**/v1/look"):
+        held[0].fulfill(json={"work": work})
+    page.evaluate("fetch('/').then(() => 0)")
+    expect(page.locator("#terminal")).to_be_hidden()
+
+
 def test_without_its_token_the_page_shows_nothing(window: Window, served: Served):
     window.may_be_refused = True
     page = window.raw(f"http://{served.endpoint}/")

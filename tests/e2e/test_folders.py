@@ -16,7 +16,7 @@ from tests.e2e.processes import ROOT, Nursery
 from tests.e2e.swarm import settings
 from tests.fixtures.make_folder import SETTINGS
 from tests.run_folders import copy_of, epsilon, fact, the_key
-from tests.soak import soak
+from tests.soak import soaks
 
 OLDER = {version: ROOT / "tests" / "fixtures" / f"folder_v{version}" / "0" for version in (1, 2, 4)}
 
@@ -53,7 +53,7 @@ def test_a_first_start_killed_before_any_of_its_steps_starts_again(nursery, tmp_
 
 @pytest.mark.parametrize(
     "version",
-    [1, *(soak(version) for version in OLDER if version != 1)],
+    [1, *soaks(version for version in OLDER if version != 1)],
 )
 def test_a_take_over_killed_before_any_of_its_steps_is_taken_over_by_the_next_start(
     nursery, tmp_path, version

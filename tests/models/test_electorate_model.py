@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import faulthandler
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,14 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.models.searched import skipped_without_its_tools
 from tests.soak import soak
 
 MODEL = Path(__file__).with_name("electorate.cpp")
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("g++") is None,
-    reason="the model of electors and votes was not checked: g++ not installed",
-)
+pytestmark = skipped_without_its_tools(MODEL)
 
 EXHAUSTIVE = "exhaustive"
 CUT_OFF = "cut off"

@@ -8,13 +8,13 @@ no run ends in any other way. They can only change with the model: `make test` r
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.models.searched import skipped_without_its_tools
 from tests.soak import soak
 
 MODEL = Path(__file__).with_name("masked.pml")
@@ -22,12 +22,7 @@ MEMORY_MIB = 4000
 DEPTH = 10_000
 NO_ENDS = "-E"
 
-NEEDED = ("spin", "gcc")
-MISSING = [name for name in NEEDED if shutil.which(name) is None]
-pytestmark = pytest.mark.skipif(
-    bool(MISSING),
-    reason=f"the model of the masked protocol was not checked: {' and '.join(MISSING)} not installed",
-)
+pytestmark = skipped_without_its_tools(MODEL)
 
 LIAR = ("LIARS=1",)
 CRASH = ("LIARS=0", "CRASH", "ORDERED")
@@ -36,7 +31,6 @@ RUN = (*LIAR, "STEPS=2")
 WHOLE_RUN = (*RUN, "ALL_OR_NONE")
 BOTH_OPENED, TWO_RESULTS = "both_opened", "two_results"
 RELEASED_TWICE, TWO_VALUES = "released_twice", "two_values_released"
-SOAK = pytest.mark.soak
 # Member 3 lies, so a rotation by 3 is one by 0: the leaders of views 1 and 2 are honest.
 EACH_ROTATION = pytest.mark.parametrize("offset", [soak(0), soak(1), 2])
 STUCK, ENDLESS = "a run ends before all survivors have completed", "a run goes on for ever"
@@ -100,7 +94,7 @@ def test_a_liar_and_any_delays_change_nothing(tmp_path, offset):
     assert verdict.states > 50_000
 
 
-@SOAK
+@pytest.mark.soak
 @pytest.mark.parametrize("offset", range(3))
 def test_one_release_each_is_enough_for_secrecy_and_one_result(tmp_path, offset):
     """P1 and P2, whatever happens to acknowledgements and locks."""
@@ -108,7 +102,7 @@ def test_one_release_each_is_enough_for_secrecy_and_one_result(tmp_path, offset)
     assert safety(tmp_path, *defines).found is None
 
 
-@SOAK
+@pytest.mark.soak
 def test_a_run_of_two_steps_opens_both_secrets_of_nobody(tmp_path):
     """Even if sums may lack a member, and members leave between the steps; view 1 has another leader then."""
     verdict = safety(tmp_path, *RUN, "LATER=1")
@@ -116,14 +110,14 @@ def test_a_run_of_two_steps_opens_both_secrets_of_nobody(tmp_path):
     assert verdict.states > 1_400_000
 
 
-@SOAK
+@pytest.mark.soak
 @pytest.mark.parametrize("leaders", [(0, 0), (0, 2), (1, 0), (2, 1)], ids=str)
 def test_a_run_of_two_steps_whoever_leads(tmp_path, leaders):
     first, later = leaders
     assert safety(tmp_path, *RUN, f"OFFSET={first}", f"LATER={later}").found is None
 
 
-@SOAK
+@pytest.mark.soak
 @pytest.mark.parametrize("steps", [2, 3])
 def test_a_run_of_sums_that_are_all_or_none_opens_no_pair_key(tmp_path, steps):
     """P3: the product's runs."""
@@ -138,19 +132,19 @@ def test_all_survivors_complete_whoever_crashes_and_whatever_is_lost(tmp_path):
     assert verdict.states > 100_000
 
 
-@SOAK
+@pytest.mark.soak
 def test_all_complete_though_the_first_deadline_fires_too_early(tmp_path):
     assert search(tmp_path, ("LIARS=0", "ORDERED")).found is None
 
 
-@SOAK
+@pytest.mark.soak
 @pytest.mark.parametrize("crasher", range(4))
 def test_all_survivors_complete_after_an_early_deadline_and_a_crash(tmp_path, crasher):
     """It crashes during any broadcast; leaders of views 1 to 3 are members 1 to 3."""
     assert search(tmp_path, (*CRASH, "MIDWAY", "VIEWS=4", f"CRASHER={crasher}")).found is None
 
 
-@SOAK
+@pytest.mark.soak
 def test_no_run_goes_on_for_ever(tmp_path):
     assert search(tmp_path, PROMPT, "NP", "-l", NO_ENDS).found is None
 
@@ -176,7 +170,7 @@ def test_planted_faults_of_runs(tmp_path, fault):
     assert safety(tmp_path, *RUN, fault).found == BOTH_OPENED
 
 
-@SOAK
+@pytest.mark.soak
 @pytest.mark.parametrize("fault", ["SELF_MASK_AGAIN", "PAIR_KEY_AGAIN"])
 def test_limit_sums_that_are_all_or_none_hide_a_secret_that_two_steps_share(tmp_path, fault):
     """They open no pair key, so the first half of what a fault needs never happens."""
@@ -188,20 +182,20 @@ def test_planted_faults_of_progress(tmp_path, fault):
     assert search(tmp_path, (*PROMPT, fault)).found == STUCK
 
 
-@SOAK
+@pytest.mark.soak
 def test_planted_fault_an_acknowledgement_in_the_view_that_one_voted_to_leave(tmp_path):
     """The vote shows no lock, and then there is one: the next proposal lacks an acknowledgement."""
     defines = (*CRASH, "MIDWAY", "VIEWS=4", "CRASHER=3", "ACKS_AFTER_VOTING")
     assert search(tmp_path, defines).found == STUCK
 
 
-@SOAK
+@pytest.mark.soak
 def test_limit_deadlines_in_any_order_can_end_a_session_for_nothing(tmp_path):
     """An acknowledgement is final: one given in a view that others have left may be one too many."""
     assert search(tmp_path, ("LIARS=0", "CRASH")).found == STUCK
 
 
-@SOAK
+@pytest.mark.soak
 def test_limit_three_views_are_one_too_few_for_a_leader_that_dies_included(tmp_path):
     assert search(tmp_path, (*CRASH, "MIDWAY", "VIEWS=3", "CRASHER=2")).found == STUCK
 
@@ -213,7 +207,7 @@ REACHED = [
 ]
 
 
-@SOAK
+@pytest.mark.soak
 @pytest.mark.parametrize(("line", "defines"), REACHED)
 def test_the_model_reaches_what_it_is_about(tmp_path, line, defines):
     assert safety(tmp_path, *defines, f"UNREACHED={line}").found == "happened"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from node.data.files.csv_head import Head, header_of, read_head
 from node.data.files.formats import kind_of
-from node.data.files.text_folder import CLASS, TEXT, list_texts
+from node.data.files.text_folder import CLASS, TEXT, TextFolder, list_texts
 from node.data.persons import Persons, persons_of
 from node.data.remedies import OTHER_ENCODING, without_columns
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
@@ -78,8 +78,8 @@ class Frame:
     """The draw of each row by all columns of the file, if they were asked for: (n,)."""
     persons: Persons | None = None
     """The person of each row, if that was asked for."""
-    files: Sequence[str] = ()
-    """The file of each row in a folder of texts."""
+    texts: TextFolder | None = None
+    """The folder of texts that it was read from, with the file of each row."""
 
     def type_of(self, name: str) -> str | None:
         """Returns the type of a column whose cells are no single values; None for another column."""
@@ -215,7 +215,7 @@ def _read_texts(
     drawn = _Drawn(path, texts.columns, drawing, dialect)
     batches = map(drawn.seen, texts.batches(dialect.encoding or "utf-8"))
     found = _frame(path, _chosen(path, texts.columns, wanted), batches, limits, {})
-    return replace(drawn.told(found), files=texts.names)
+    return replace(drawn.told(found), texts=texts)
 
 
 def _blank_is_skipped(row: pa_csv.InvalidRow) -> str:

@@ -14,6 +14,8 @@ from node.system.errors import ConfigError, one_line, shown
 
 CLASS, TEXT = "class", "text"
 SUFFIX = ".txt"
+_OWN = f"[!.]*{SUFFIX}"
+_OF_CLASSES = f"[!.]*/{_OWN}"
 _MOST_BYTES = 1 << 20
 """Of one text."""
 _MOST_FILES = 5_000_000
@@ -22,7 +24,7 @@ _AT_ONCE = 256
 
 def has_texts(path: Path) -> bool:
     """Whether a folder has folders with texts."""
-    return next(path.glob(f"[!.]*/[!.]*{SUFFIX}"), None) is not None
+    return next(path.glob(_OF_CLASSES), None) is not None
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,17 @@ def list_texts(path: Path) -> TextFolder:
 
     Raises ConfigError for too many.
     """
-    by_class = has_texts(path)
-    found = path.glob(f"[!.]*/[!.]*{SUFFIX}" if by_class else f"[!.]*{SUFFIX}")
-    files = sorted(file for file in found if not file.is_dir())
+    by_class = _found(path, _OF_CLASSES)
+    files = by_class or _found(path, _OWN)
     if len(files) > _MOST_FILES:
         raise ConfigError(
             f"data folder {shown(str(path))} has more than {_MOST_FILES} texts; take a part of it"
         )
     return TextFolder(path, files, (CLASS, TEXT) if by_class else (TEXT,))
+
+
+def _found(path: Path, pattern: str) -> list[Path]:
+    return sorted(file for file in path.glob(pattern) if not file.is_dir())
 
 
 def _text(file: Path, encoding: str) -> str:

@@ -2,7 +2,6 @@
 
 import { byId, element, rows, say } from "../page/elements.js";
 import { counted } from "../page/words.js";
-import { get } from "./ask.js";
 import { files, headed, items, options } from "./fields.js";
 
 const TEXTS = ["target", "target-kind", "person", "peers", "rounds", "privacy", "epsilon", "come-and-go", "model"];
@@ -48,14 +47,11 @@ const choose = async (file, desk) => {
   byId("out").value = "";
   byId("look-why").hidden = true;
   byId("data-shown").hidden = false;
-  const found = await get("/v1/rows", { file }).catch((error) => {
-    if (desk.isShown()) {
-      byId("look-why").hidden = false;
-      say(byId("look-why"), error.message);
-    }
+  const found = await desk.get("/v1/rows", { file }).catch((error) => {
+    byId("look-why").hidden = false;
+    say(byId("look-why"), error.message);
     return { columns: [], rows: [], left_out: 0 };
   });
-  if (!desk.isShown()) return;
   columns(found.columns);
   headed("rows-head", "rows", found.columns, found.rows);
   say(byId("rows-note"), found.left_out ? `and ${counted(found.left_out, "more column")}` : "");
@@ -75,16 +71,17 @@ export const dataScreen = {
   template: "data-screen",
   async show({ data }, query, desk) {
     byId("data-none").hidden = data.length > 0;
-    files(byId("data-file"), data, query.get("file"));
-    byId("data-file").addEventListener("change", (event) => choose(event.target.value, desk));
+    const file = byId("data-file");
+    files(file, data, query.get("file"));
+    file.addEventListener("change", (event) => choose(event.target.value, desk));
     byId("goal").addEventListener("change", aim);
     desk.steps(byId("data-form"), "look", form, { done: understood });
     const asked = () => ({ ...form(), out: byId("out").value, force: byId("force").checked });
     const done = ({ task, lines }) => {
       sessionStorage.setItem(`proposed ${task}`, JSON.stringify(lines));
-      if (desk.isShown()) location.hash = `task?${new URLSearchParams({ file: task, data: byId("data-file").value })}`;
+      desk.next({ screen: "task", query: { file: task, data: file.value } });
     };
     desk.steps(byId("init-form"), "init", asked, { done });
-    if (data.length) await choose(byId("data-file").value, desk);
+    if (data.length) await choose(file.value, desk);
   },
 };

@@ -1,7 +1,6 @@
 // A code, whose words are completed from the list of all words.
 
 import { byId, element } from "../page/elements.js";
-import { get } from "./ask.js";
 import { files } from "./fields.js";
 
 const BEGUN = /^(.*\/\d{5}-(?:[a-z]+-){0,2})([a-z]{2,})$/; // the words that begin with one letter are too many
@@ -11,8 +10,7 @@ export const joinScreen = {
   template: "join-screen",
   async show({ data }, query, desk) {
     files(byId("join-data"), data);
-    const { words } = await get("/v1/words");
-    if (!desk.isShown()) return;
+    const { words } = await desk.get("/v1/words");
     const complete = () => {
       const [, before, begun] = BEGUN.exec(byId("code").value.trim().toLowerCase()) ?? [];
       const near = begun && !words.includes(begun) ? words.filter((word) => word.startsWith(begun)) : [];

@@ -3,7 +3,7 @@
 import { CurvesPart } from "../page/curves.js";
 import { byId, children, element, rows, say } from "../page/elements.js";
 import { bytes, noteOf, ofDate } from "../page/words.js";
-import { get, saved } from "./ask.js";
+import { saved } from "./ask.js";
 import { files, findings, headed, items } from "./fields.js";
 
 const AGAIN_MS = 1000;
@@ -184,21 +184,19 @@ export const swarmScreen = {
     const showCurves = async () => {
       if (isAsked || now.line?.state !== "over") return;
       isAsked = true;
-      const view = await get(`/run/${encodeURIComponent(now.folder)}/v1/status`).catch(() => null);
-      if (desk.isShown()) curves.show(view?.curves);
+      const view = await desk.get(`/run/${encodeURIComponent(now.folder)}/v1/status`).catch(() => null);
+      curves.show(view?.curves);
     };
 
     const look = async () => {
-      now = await get("/v1/swarm", by);
-      if (!desk.isShown()) return;
+      now = await desk.get("/v1/swarm", by);
       draw();
       await showCurves();
     };
 
     const follow = async () => {
-      while (desk.isShown()) {
+      for (;;) {
         await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
-        if (!desk.isShown()) return;
         try {
           await look();
           if (isLost) why.hidden = true;

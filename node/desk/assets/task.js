@@ -2,7 +2,7 @@
 
 import { byId, element, say, terms } from "../page/elements.js";
 import { counted } from "../page/words.js";
-import { get, post } from "./ask.js";
+import { post } from "./ask.js";
 import { files, findings, items } from "./fields.js";
 
 const field = (line, { key, text, is_list: isList }) => {
@@ -30,8 +30,7 @@ export const taskScreen = {
   async show({ data }, query, desk) {
     const file = query.get("file") ?? "";
     const isOwn = !query.has("theirs"); // nobody changes the task of a swarm, which its members have signed
-    let task = await get("/v1/task", { file });
-    if (!desk.isShown()) return;
+    let task = await desk.get("/v1/task", { file });
 
     const replace = async (line, values, why) => {
       try {

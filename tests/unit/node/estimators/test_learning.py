@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.estimators.learning import given_up, once_there
+from node.estimators.learning import nobody_there, once_there
 from node.estimators.stages import Stage
 from node.runtime.record.ending import Alone, End
 from node.runtime.record.events import Noticed, RoundEnded, Warned
@@ -73,7 +73,7 @@ def test_who_differs_from_all_others_waits_for_nobody():
 def test_who_waited_in_vain_is_told_what_to_call():
     why = "no group came while this node waited for one: h:2 did not come"
     told = str(
-        given_up(Alone(End.NOBODY_CAME, why, "after round 0 of 24", "start the same command line again"))
+        nobody_there(Alone(End.NOBODY_CAME, why, "after round 0 of 24", "start the same command line again"))
     )
     assert told == f"{why}; call fit again when the others are there, or give a longer wait"
 
