@@ -31,16 +31,16 @@ help: ## this list
 demo: $(STAMP) ## five peers on this machine learn to read digits; ends with a table and a report
 	@$(PY) -m scenarios run swarm $(ARGS)
 
-test: $(STAMP) ## every test, side by side on all cores; or one pytest with ARGS
+test: $(STAMP) ## all tests, and a sample of the cases of the longest; or one pytest with ARGS (--full: all cases)
 	@$(PY) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE))
 
-rest: $(STAMP) ## the tests that `make coverage` does not run
-	@$(PY) -m pytest $(SIDE_BY_SIDE) $(addprefix --ignore=,$(TRACED)) $(ARGS)
+rest: $(STAMP) ## all cases of the tests that `make coverage` does not run
+	@$(PY) -m pytest --full $(SIDE_BY_SIDE) $(addprefix --ignore=,$(TRACED)) $(ARGS)
 
 coverage: $(STAMP) ## the branch coverage of protocol/ and mechanisms/, which must be 100 %
-	@$(PY) -m pytest $(SIDE_BY_SIDE) --cov=protocol --cov=mechanisms $(TRACED) $(ARGS)
+	@$(PY) -m pytest --full $(SIDE_BY_SIDE) --cov=protocol --cov=mechanisms $(TRACED) $(ARGS)
 
-flakes: $(STAMP) ## every test 5 times, and those with real processes 10 times, beside busy loops; ARGS=--help
+flakes: $(STAMP) ## `make test` 5 times, and the tests with real processes 10 times, beside busy loops; ARGS=--help
 	@$(PY) -m tests.flakes $(ARGS) -- $(SIDE_BY_SIDE)
 
 check: $(STAMP) ## style, types, and the arrows between the packages
@@ -62,7 +62,7 @@ siege: $(STAMP) ## ten minutes under siege: strangers at the door, wrong clocks,
 	@$(PY) -m pytest -m soak --no-cov -q -s -o faulthandler_timeout=1500 tests/e2e/test_siege.py $(ARGS)
 
 model: $(STAMP) ## search every state of the models: the masked protocol, electors and votes (spin, gcc, g++)
-	@$(PY) -m pytest --no-cov -m '' -k 'not longer' tests/models $(ARGS)
+	@$(PY) -m pytest --full --no-cov -m '' -k 'not longer' tests/models $(ARGS)
 	@$(if $(ARGS),,$(PY) -m tests.models.searched)
 
 fuzz: $(STAMP) ## a coverage-guided fuzzer on the codec and the masked machine, a minute each; needs atheris

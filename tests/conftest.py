@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.sampling import left_out
 from tests.workers import is_worker
 
 if is_worker():
@@ -28,6 +29,10 @@ settings.load_profile("unhurried")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="all cases of the tests that are marked as sampled")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected stays to the end: the garbage collector need not look through it again and again."""
@@ -37,6 +42,16 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)  # it knows all cases of a test
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the cases out that are in no sample, unless all are asked for or a test is named."""
+    if config.getoption("full") or any("::" in arg for arg in config.args):
+        return
+    out = left_out(items)
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in set(out)]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

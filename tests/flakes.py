@@ -1,7 +1,8 @@
 """Runs the tests again and again on a busy machine, and writes down those that fail (`make flakes`).
 
-All tests run beside a few busy loops, and those with real processes or a browser beside more. The file grows
-after each run; a file of the same options and versions is continued, and each run names its commit.
+The tests of `make test` run beside a few busy loops, and all those with real processes or a browser beside
+more. The file grows after each run; a file of the same options and versions is continued, and each run names
+its commit.
 
 What comes after `--` are options of pytest.
 """
@@ -34,7 +35,8 @@ class Series:
     """The same tests, run several times beside busy loops."""
 
     name: str
-    paths: tuple[str, ...]
+    words: tuple[str, ...]
+    """What the command line of pytest says of them."""
     runs: int
     loops: int
 
@@ -86,7 +88,7 @@ def run(series: Series, options: Sequence[str]) -> Run:
     begun = time.monotonic()
     with TemporaryDirectory() as folder, busy(series.loops):
         junit = Path(folder, "junit.xml")
-        command = (sys.executable, "-m", "pytest", f"--junitxml={junit}", *options, *series.paths)
+        command = (sys.executable, "-m", "pytest", f"--junitxml={junit}", *options, *series.words)
         status = subprocess.run(command, cwd=ROOT, check=False).returncode
         ended = outcomes(junit) if junit.exists() else {}
     counts = Counter(ended.values())
@@ -109,7 +111,7 @@ def earlier(file: Path, ran_on: dict[str, Any]) -> list[dict[str, Any]]:
 def main(argv: Sequence[str]) -> int:
     """Runs the command line; the exit status is 1 if a test failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.flakes", description=__doc__)
-    parser.add_argument("--runs", type=int, default=5, help="runs of all tests")
+    parser.add_argument("--runs", type=int, default=5, help="runs of what `make test` runs")
     parser.add_argument("--loops", type=int, default=2, help="busy loops beside them")
     parser.add_argument("--process-runs", type=int, default=10, help="runs of tests/e2e and tests/browser")
     parser.add_argument("--process-loops", type=int, default=4, help="busy loops beside them")
@@ -119,9 +121,10 @@ def main(argv: Sequence[str]) -> int:
         at = argv.index("--")
         own, options = argv[:at], list(argv[at + 1 :])
     chosen = parser.parse_args(own)
+    processes = ("--full", "tests/e2e", "tests/browser")
     all_series = (
         Series("all", (), chosen.runs, chosen.loops),
-        Series("processes", ("tests/e2e", "tests/browser"), chosen.process_runs, chosen.process_loops),
+        Series("processes", processes, chosen.process_runs, chosen.process_loops),
     )
     ran_on = {"options": shlex.join(options), "machine": machine(), "versions": versions()}
     runs = earlier(chosen.json, ran_on)

@@ -11,6 +11,7 @@ from node.runtime.engine import Engine
 from tests.box.box import Box
 
 
+@pytest.mark.sampled("additive-off")
 @pytest.mark.parametrize(("protocol", "tls"), [("additive", "off"), ("masked", "on")])
 def test_two_runs_of_a_seed_give_one_trace(make_box, protocol: str, tls: str) -> None:
     def run() -> Box:

@@ -70,6 +70,7 @@ def all_rounds_ended(box: Box) -> None:
     assert outcomes["aggregated"] > outcomes.total() / 2, outcomes
 
 
+@pytest.mark.sampled("additive-True")
 @pytest.mark.parametrize(("protocol", "power"), [("additive", True), ("masked", False)])
 def test_five_peers_four_kills(make_box, protocol: str, power: bool) -> None:
     box = make_box(5, 20, f"aggregation.protocol={protocol}", *DEADLINES.overrides, seed=1)

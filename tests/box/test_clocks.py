@@ -60,6 +60,7 @@ def test_who_comes_late_with_a_wrong_clock_is_told_of_its_own_alone(make_box) ->
     each_names(box, late.endpoint, SKEWS[100.0])
 
 
+@pytest.mark.sampled("-600.0")
 @pytest.mark.parametrize("skew_s", [600.0, -600.0])
 def test_a_clock_that_is_set_in_the_midst_of_a_run_changes_no_round(make_box, skew_s: float) -> None:
     box = make_box(COUNT, 3 * ROUNDS)

@@ -127,6 +127,7 @@ def test_without_one_of_them_the_job_stops_and_says_who_and_goes_on_once_it_is_b
     assert others[0].status == 0, "a node that comes back knows that the job is over"
 
 
+@pytest.mark.sampled
 def test_who_waits_for_ever_says_for_whom_and_how_to_end_it_again_and_again(job) -> None:
     box, _ = job(5, 4)
     *others, gone = box.nodes

@@ -73,6 +73,7 @@ KILLS = {
 }
 
 
+@pytest.mark.sampled("some-have-its-counts")
 @pytest.mark.parametrize(("moment", "power"), KILLS.values(), ids=KILLS)
 def test_one_of_five_dies_around_its_counts(make_box, moment: Moment, power: bool) -> None:
     """What it was charged stands; its next counts have noise and a charge of their own; all figures agree."""

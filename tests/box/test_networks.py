@@ -15,6 +15,7 @@ DEADLINES = (
 )
 
 
+@pytest.mark.sampled("0.6")
 @pytest.mark.parametrize("slowest_s", [0.05, 0.6])
 def test_delays_cost_no_round(make_box, slowest_s: float) -> None:
     box = make_box(5, 6, *DEADLINES)
@@ -24,6 +25,7 @@ def test_delays_cost_no_round(make_box, slowest_s: float) -> None:
     assert [[line["participants"] for line in node.history] for node in box.nodes] == [[5] * 6] * 5
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("power", [soak(False), True], ids=["process", "machine"])
 def test_a_peer_killed_behind_a_slow_wire_comes_back(make_box, power: bool) -> None:
     """If its machine is gone, nothing tells the others: packets just stop.

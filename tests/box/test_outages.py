@@ -70,6 +70,7 @@ def test_two_short_outages_cost_a_swarm_of_three_no_round(make_box) -> None:
     assert [failed(node) for node in box.nodes] == [0, 0, 0]
 
 
+@pytest.mark.sampled("0")
 @pytest.mark.parametrize("place", [0, 1])  # 0 coordinates
 def test_six_minutes_cost_a_swarm_of_three_neither_round_nor_budget(make_box, place: int) -> None:
     box = swarm(make_box, 3)
@@ -83,6 +84,7 @@ def test_six_minutes_cost_a_swarm_of_three_neither_round_nor_budget(make_box, pl
     assert [failed(node) for node in box.nodes] == [0, 0, 0]
 
 
+@pytest.mark.sampled("1-Share")
 @pytest.mark.parametrize("kind", [Group, Share, Sum, soak(Ready)], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("nth", [1, soak(2)])
 def test_in_the_middle_of_a_sum_it_costs_what_has_left_for_it(
@@ -103,6 +105,7 @@ def test_in_the_middle_of_a_sum_it_costs_what_has_left_for_it(
     assert max(failed(node) for node in box.nodes) <= (1 if kind in (Share, Sum) else 0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "kind",
     [Masked, *soaks((Group, Ready, Join, Ack))],

@@ -60,6 +60,7 @@ def all_in_a_sum(box: Box) -> None:
     )
 
 
+@pytest.mark.sampled("training")
 @pytest.mark.parametrize(
     "moment",
     [None, JoinCertificate, *soaks((Accepted, Join))],

@@ -206,6 +206,7 @@ def dies_and_comes_back(box: Box, moment: Moment, power: bool) -> Death:
     return Death(*left, after)
 
 
+@pytest.mark.sampled("no-sum-sent, killed", "one-sum-sent, power-lost")
 @pytest.mark.parametrize(("moment", "mechanism", "power"), AFTER_THE_CHARGE.values(), ids=AFTER_THE_CHARGE)
 def test_what_was_charged_before_a_death_is_charged_once(
     make_box, moment: Moment, mechanism: str, power: bool
@@ -224,6 +225,7 @@ def test_what_was_charged_before_a_death_is_charged_once(
         assert participants(box, number) == [MEMBERS, MEMBERS if number < arrived else 0, *[MEMBERS] * 3]
 
 
+@pytest.mark.sampled("no-share-received", "one-share-missing, power-lost")
 @pytest.mark.parametrize(("moment", "mechanism", "power"), BEFORE_THE_CHARGE.values(), ids=BEFORE_THE_CHARGE)
 def test_an_offer_that_a_death_prevented_costs_nothing(
     make_box, moment: Moment, mechanism: str, power: bool

@@ -47,6 +47,7 @@ def test_a_swarm_at_1_mbit_per_second_sums_a_model_of_a_million_parameters(make_
         assert min(line["aggregate_s"] for line in node.history) > 50
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("protocol", ["additive", soak("masked")])
 def test_a_site_whose_line_becomes_slow_takes_part_still(make_box, protocol: str) -> None:
     """The times of all have adapted to fast sums by then."""
@@ -59,6 +60,7 @@ def test_a_site_whose_line_becomes_slow_takes_part_still(make_box, protocol: str
     assert not any("left out" in line for node in box.nodes for line in node.lines)
 
 
+@pytest.mark.sampled
 def test_a_trickler_is_left_out_after_its_second_miss_and_costs_no_more_than_two_times_for_bulk(make_box):
     """Its bulk comes drop by drop, at a quarter of the least rate; what else it says comes at once."""
     box = make_box(5, 8, *MEDIUM)

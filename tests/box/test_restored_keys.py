@@ -66,6 +66,7 @@ def refused(box: Box, *options: str) -> str:
     return lost.lines[-1]
 
 
+@pytest.mark.sampled("ldp", "additive")
 @pytest.mark.parametrize(
     ("mechanism", "more"),
     [("ldp", ()), ("ldp", ADDITIVE), ("dp-sgd", ()), ("distributed-dp-sgd", ())],
@@ -128,6 +129,7 @@ def test_an_older_copy_of_everything_is_refused_too(make_box) -> None:
     assert len(charges(lost.folder)) == 1
 
 
+@pytest.mark.sampled("ldp", "dp-sgd")
 @pytest.mark.parametrize("mechanism", ["ldp", "dp-sgd", "distributed-dp-sgd"])
 def test_on_its_owners_word_it_goes_on_from_the_count_as_if_it_had_been_spent(
     make_box, mechanism: str
@@ -183,6 +185,7 @@ def test_counts_that_a_member_forges_stop_nobody(make_box) -> None:
     assert not any(node.has_said("error:") or node.has_said("banned") for node in box.nodes)
 
 
+@pytest.mark.sampled("ldp-waits0")
 @pytest.mark.parametrize(
     ("mechanism", "waits"),
     [

@@ -77,6 +77,7 @@ DEATHS = [
 ]
 
 
+@pytest.mark.sampled("charged-and-nothing-sent", "voted-in-the-first-step")
 @pytest.mark.parametrize(("kill", "power"), DEATHS)
 def test_one_of_five_dies(make_box, kill: Kill, power: bool) -> None:
     box = steps_box(make_box, *kill.overrides)
@@ -106,6 +107,7 @@ def _booked(node: BoxNode) -> None:
     assert (fact(node.folder, "fresh"), fact(node.folder, "spent")) == (None, None)
 
 
+@pytest.mark.sampled
 def test_all_stopped_one_by_one_and_started_again_take_every_step_once(make_box) -> None:
     box = steps_box(make_box)
     box.start_all()

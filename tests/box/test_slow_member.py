@@ -33,6 +33,7 @@ def sums(box: Box, without: int) -> list[int]:
     return [sum(one.reason is None for one in node.records) for node in box.nodes if node.number != without]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("usual_s", "slow_s", "place"),
     [(1.0, 20.0, 0), soak(0.5, 6.0, 3)],

@@ -52,6 +52,11 @@ def ends_of_all(box: Box, rounds: int) -> None:
     assert len({node.summary["base_digest"] for node in box.nodes}) == 1
 
 
+@pytest.mark.sampled(
+    "3-()",
+    "4-('aggregation.protocol=additive', 'aggregation.shares=ring')",
+    "3-('aggregation.protocol=additive', 'aggregation.shares=float')",
+)
 @pytest.mark.parametrize(
     ("count", "overrides"),
     [

@@ -84,6 +84,7 @@ def has_lost_a_link(node: BoxNode) -> bool:
     return any(LOST_LINK in line for line in node.lines)
 
 
+@pytest.mark.sampled("3-Share-3.0")
 @pytest.mark.parametrize(
     ("count", "kind", "away_s"),
     [
@@ -106,6 +107,7 @@ def test_a_relay_that_is_killed_in_a_sum_and_soon_back_costs_no_link(
     assert max(map(failures, box.nodes)) <= (0 if away_s < 10 else 1)
 
 
+@pytest.mark.sampled("3-Share-out-1")
 @pytest.mark.parametrize(("count", "kind", "way", "nth"), [(3, Share, "out", 1), (5, Join, "in", 6)])
 def test_after_a_longer_outage_of_its_relay_a_swarm_goes_on_by_itself(
     make_box, count: int, kind: type[Message], way: str, nth: int
@@ -152,6 +154,7 @@ def test_of_three_nobody_spends_a_round_while_the_way_of_one_to_the_relay_is_cut
     assert [each["relay"] for each in seen_from(box.nodes[0])] == [HOST] * 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", [Masked, soak(Join)])
 def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
     make_box, kind: type[Message]
@@ -169,6 +172,7 @@ def test_of_five_the_others_go_on_while_the_way_of_one_to_the_relay_is_cut(
     until_all_meet(box)
 
 
+@pytest.mark.sampled
 def test_three_of_five_that_are_no_quorum_of_who_made_the_last_model_make_none(make_box) -> None:
     """A weak one would cost each of them a round and a charge; they wait instead (tests.box.invariants)."""
     box = swarm(make_box, 5, 1, "aggregation.group_timeout_s=10")
@@ -207,6 +211,7 @@ def test_the_others_stay_for_one_who_was_cut_off_when_they_ended(make_box) -> No
     assert len({node.agreed[0].digest for node in box.nodes}) == 1
 
 
+@pytest.mark.sampled
 def test_who_comes_back_too_late_waits_until_one_of_the_others_starts_again(make_box) -> None:
     """Whoever stays for it ends at once when told to, as if all had the model."""
     box, late, others = left_alone(make_box)

@@ -103,6 +103,7 @@ DEATHS = [
 ]
 
 
+@pytest.mark.sampled("curves")
 @pytest.mark.parametrize(("task", "count", "moment"), DEATHS, ids=["curves", "curves-and-trees", "trees"])
 def test_one_dies_in_a_sum_and_all_have_the_same_model(box_of, task, count, moment) -> None:
     box = box_of(task, count, count)

@@ -46,6 +46,7 @@ def upgrade(box: Box, node: BoxNode, version: int = VERSION) -> None:
     node.start()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("older", [1, soak(2)])
 def test_a_mixed_swarm_spends_no_round_says_so_and_goes_on_once_all_are_upgraded(make_box, older: int):
     box, old = mixed(make_box, 3, older)

@@ -45,6 +45,7 @@ def flawless(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+@pytest.mark.sampled("phone")
 @pytest.mark.parametrize(("scheme", "size"), [("light", DESK), ("dark", NARROW)], ids=["desk", "phone"])
 def test_from_a_file_to_a_checked_task(window: Window, served: Served, folder: Path, scheme, size):
     page = open_desk(window, served, scheme, size)
@@ -121,6 +122,7 @@ def test_what_is_refused_stands_where_it_was_asked_for(window: Window, served: S
     expect(page.locator("#title")).to_have_text("The task")
 
 
+@pytest.mark.sampled("desk")
 @pytest.mark.parametrize(("scheme", "size"), [("dark", DESK), ("light", NARROW)], ids=["desk", "phone"])
 def test_from_a_run_to_its_page_a_report_and_predictions(
     window: Window, served: Served, folder: Path, scheme, size

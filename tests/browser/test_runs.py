@@ -121,6 +121,7 @@ def test_a_thinned_report_counts_all_rounds_and_says_what_it_shows(window: Windo
     expect(page.locator("#rounds-left-out")).to_contain_text("of 5,000 rounds are shown, evenly spaced")
 
 
+@pytest.mark.sampled("phone")
 @pytest.mark.parametrize(("scheme", "size"), [("light", DESK), ("dark", NARROW)], ids=["desk", "phone"])
 def test_axe_finds_nothing_grave_in_runs_and_none_scrolls_sideways(
     window: Window, tmp_path: Path, scheme: str, size: dict[str, int]

@@ -68,6 +68,7 @@ def test_the_site_is_whole_and_loads_nothing_from_elsewhere(built: Path):
     assert 'class="mermaid"' not in protocol
 
 
+@pytest.mark.sampled("tutorial.html")
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_grave_on_a_page_and_a_phone_scrolls_it_one_way_alone(
     window: Window, site: str, name: str

@@ -22,6 +22,7 @@ NOT_RUN = {
 }
 
 
+@pytest.mark.sampled("README.md", "docs/tracker.md")
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_command_of_a_page_works(nursery, tmp_path, name):
     told = {command: " ".join(command.words) for command in commands_of(ROOT / name)}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+import pytest
+
 from tests.e2e.processes import ROOT
 
 EXTRAS = {"learner_flower": "flwr", "learner_jax": "jax", "learner_lightning": "lightning"}
 """The packages that scripts need, none of which is installed by default."""
 
 
+@pytest.mark.sampled
 def test_all_examples_run(nursery, tmp_path):
     scripts = [
         one

@@ -51,6 +51,7 @@ def test_a_first_start_killed_before_any_of_its_steps_starts_again(nursery, tmp_
         assert fact(out, "base_file") is not None
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "version",
     [1, *soaks(version for version in OLDER if version != 1)],

@@ -121,6 +121,7 @@ def test_from_exports_to_predictions(
     assert 0.77 < wanted < 0.83, "the signal that this test is about"
 
 
+@pytest.mark.sampled
 def test_from_exports_to_predictions_with_privacy_by_defaults_alone(
     nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,9 +6,12 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.processes import ROOT, Nursery
 
 
+@pytest.mark.sampled
 def test_real_nodes_run_a_study_of_one_s_own(nursery: Nursery, tmp_path: Path) -> None:
     """They draw their own noise, so that no engine repeats their figures."""
     folder = shutil.copytree(ROOT / "examples" / "studies", tmp_path / "mine")

@@ -45,6 +45,7 @@ def results(folder: Path) -> dict[str, Any]:
     return arms
 
 
+@pytest.mark.sampled
 @pytest.mark.slow  # a sweep in processes that import torch
 def test_a_sweep_killed_after_its_first_cell_goes_on_and_ends_as_if_it_had_not_been(
     nursery: Nursery, tmp_path: Path

@@ -87,6 +87,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Ve
     return run
 
 
+@pytest.mark.sampled("N=3 S=3-1400000-7")
 @pytest.mark.parametrize(
     ("defines", "at_least", "events"),
     [

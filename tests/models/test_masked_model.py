@@ -87,6 +87,7 @@ def safety(where: Path, *defines: str) -> Verdict:
     return search(where, defines, "SAFETY", NO_ENDS)
 
 
+@pytest.mark.sampled
 @EACH_ROTATION
 def test_a_liar_and_any_delays_change_nothing(tmp_path, offset):
     verdict = safety(tmp_path, *LIAR, f"OFFSET={offset}")
@@ -126,6 +127,7 @@ def test_a_run_of_sums_that_are_all_or_none_opens_no_pair_key(tmp_path, steps):
     assert verdict.states > 220_000
 
 
+@pytest.mark.sampled
 def test_all_survivors_complete_whoever_crashes_and_whatever_is_lost(tmp_path):
     verdict = search(tmp_path, PROMPT)
     assert verdict.found is None

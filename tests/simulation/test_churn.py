@@ -83,6 +83,7 @@ def test_a_swarm_that_starts_in_two_parts_is_one():
 LONG_CUTS = product((100.0, 200.0, 400.0), range(4))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("until_s", "seed"), [(200.0, 1), *(soak(*each) for each in LONG_CUTS)])
 def test_a_side_that_forgot_the_other_makes_no_strong_base(until_s, seed):
     """The five end before the partition does; the three make only weak bases meanwhile."""
@@ -118,6 +119,7 @@ def check_return(order: list[int], between_s: float, seed: int) -> None:
         assert any(outcome.sid in whole for outcome in after[:2]), f"{where}: peer {peer}"
 
 
+@pytest.mark.sampled("3")
 @pytest.mark.parametrize("first", [0, 3, *soaks((1, 2, 4, 5))])
 def test_six_leave_one_by_one_and_go_on_when_they_return_whoever_is_first(first):
     """Every leaver holds another base, and at most three of the six hold the newest."""
@@ -137,6 +139,7 @@ def test_six_return_in_any_order(between_s, seed):
 LATER = range(FIRST_OF_SOAK, FIRST_OF_SOAK + EACH_IN_SOAK, SOAK_AT_ONCE)
 
 
+@pytest.mark.sampled("crash-True-0-3", "mixed-False-0-3")
 @pytest.mark.parametrize(
     ("first", "count"),
     [(0, IN_CI), *(soak(first, SOAK_AT_ONCE) for first in LATER)],

@@ -74,6 +74,7 @@ def test_every_peer_killed_at_every_other_send(peers, seed):
     assert crash_everywhere(peers, seed, "one each") > 15 * peers
 
 
+@pytest.mark.sampled
 def test_every_peer_killed_at_every_other_send_with_a_tracker():
     assert crash_everywhere(4, 3, "one each", tracker=True) > 30
 

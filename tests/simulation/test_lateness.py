@@ -11,6 +11,7 @@ ROUNDS = 3
 WAITED, LATE = Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED
 
 
+@pytest.mark.sampled("10-0-False")
 @pytest.mark.parametrize("tracker", [False, True])
 @pytest.mark.parametrize("victim", [0, 3])
 @pytest.mark.parametrize("step", [10, soak(5)])

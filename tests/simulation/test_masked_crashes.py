@@ -41,6 +41,7 @@ def check_everywhere(calm: Schedule) -> int:
     return len(swarms)
 
 
+@pytest.mark.sampled("4-1-everybody adds up", "4-1-reducers")
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @pytest.mark.parametrize(("members", "dropouts"), GROUPS.items())
 def test_every_member_killed_at_every_send(members, dropouts, layout):
@@ -94,6 +95,7 @@ def test_one_that_alone_had_all_of_a_dead_member_brings_the_others_to_its_totals
     assert [len(member.end.contributors) for member in swarm.completed] == [5] * 4
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("first", "count"),
     [(0, 60), *(soak(first, 1000) for first in range(0, 20_000, 1000))],

@@ -48,6 +48,7 @@ def crash_everywhere(peers: int, dropouts: int | None, layout: int, seed: int, s
     return runs
 
 
+@pytest.mark.sampled("group0-0", "group1-65536")
 @pytest.mark.parametrize(("group", "layout"), CASES)
 def test_every_peer_killed_at_many_sends(group, layout):
     assert crash_everywhere(*group, layout, seed=3, step=50) > group[0]
@@ -157,6 +158,7 @@ def test_releases_that_open_both_secrets_of_a_member_are_a_violation():
     assert opens_both([31, 31, 31, 31, 30, 30, 30, 30], five)
 
 
+@pytest.mark.sampled("83-65536")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("step", [83, soak(41)])
 def test_where_members_share_noise_a_death_anywhere_costs_at_most_the_sum_it_strikes(step, layout):

@@ -49,6 +49,7 @@ def plans(trouble: Trouble, count: int) -> int:
 LATER = range(FIRST_OF_SOAK, FIRST_OF_SOAK + IN_SOAK // len(Trouble), SOAK_AT_ONCE)
 
 
+@pytest.mark.sampled("late-0-3000", "crash-0-3000", "mixed-0-3000")
 @pytest.mark.parametrize(
     ("first", "count"),
     [(0, EACH_IN_CI), *(soak(first, SOAK_AT_ONCE) for first in LATER)],
@@ -194,6 +195,7 @@ def made_at(network: Network) -> list[float]:
     return list(ended.values())
 
 
+@pytest.mark.sampled("2", "32")
 @pytest.mark.parametrize(
     "seed",
     [*range(5), 32, *soaks(seed for seed in range(5, 200) if seed != 32)],

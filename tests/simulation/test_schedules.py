@@ -17,6 +17,7 @@ IN_SOAK = 5000
 FIRST_OF_SOAK = 100_000
 
 
+@pytest.mark.sampled("0")
 @pytest.mark.parametrize("first", range(0, IN_CI, 10))
 def test_random_plans_break_no_rule(first):
     for seed in range(first, first + 10):

@@ -43,6 +43,14 @@ def check_pace(
 OF_A_COORDINATOR = ("closes no group", "closes groups for some", "accepts nobody")
 
 
+@pytest.mark.sampled(
+    "closes no group",
+    "no join",
+    "no vote for the joins",
+    "complains of one after the other",
+    "nothing after the joins",
+    "no total",
+)
 @pytest.mark.parametrize("spoiler", SPOILERS)
 def test_one_of_five_costs_the_others_little(spoiler):
     """By turns it coordinates sums that tolerate a dropout, and does not coordinate those of all or none."""
@@ -59,12 +67,14 @@ def test_one_of_five_costs_the_others_little_wherever_it_is(spoiler, place, mask
     check_pace(5, masked, spoiler, (place,), SOAK_S)
 
 
+@pytest.mark.sampled("shares to some-5", "sums to some-5")
 @pytest.mark.parametrize("peers", [5, soak(8)])
 @pytest.mark.parametrize("spoiler", OF_SHARES)
 def test_one_that_withholds_shares_or_sums_costs_the_others_little(spoiler, peers):
     check_pace(peers, None, spoiler, (peers // 2,))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("masked", "spoiler", "place"),
     [

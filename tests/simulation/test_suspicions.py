@@ -14,6 +14,7 @@ from tests.soak import soaks
 from tests.unit.protocol.swarm.test_leaving_out import KEYS, Swarm, others_of, suspects, withholds
 
 
+@pytest.mark.sampled("0-3", "1-3", "2-3", "3-3", "4-4", "5-3", "2-5")
 @pytest.mark.parametrize("least", [3, 4, 5])
 @pytest.mark.parametrize("seed", [*range(6), *soaks(range(6, 12))])
 def test_whoever_suspects_whom_every_step_finds_a_group(seed, least):

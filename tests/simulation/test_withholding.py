@@ -47,6 +47,7 @@ def made(network: Network) -> int:
     return max(peer.base.generation for peer in network.peers)
 
 
+@pytest.mark.sampled("2-0-True", "4-65536-False")
 @pytest.mark.parametrize(
     ("silent", "layout", "tracker"), [(0, 0, False), (2, 0, True), (4, ALL_TO_ALL_BYTES, False)]
 )
@@ -59,6 +60,7 @@ def test_it_spoils_few_sums_and_the_others_go_on(silent, layout, tracker):
     assert made(network) >= ROUNDS - BOUND - 1
 
 
+@pytest.mark.sampled("0")
 @pytest.mark.parametrize("seed", [*range(3), *soaks(range(3, 5))])
 def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
     rng = random.Random(seed)
@@ -70,6 +72,7 @@ def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
     assert [end.reason for end in outcomes(network, 1)][-3:] == [None] * 3
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", [0, *soaks((1, 2))])
 def test_one_that_is_slow_for_a_while_is_back_when_it_is_fast_again(seed):
     """Its vectors come too late for its first sums, although it means well."""

@@ -14,6 +14,7 @@ from node.system.errors import UserError
 from website import beside
 
 
+@pytest.mark.sampled("digits-0.5-4810")
 @pytest.mark.parametrize(("case", "least", "numbers"), [("digits", 0.5, 4810), ("lora", 0.3, 808)])
 def test_the_mean_of_all_sites_learns(tmp_path, case, least, numbers):
     make_case(tmp_path, case, 0)

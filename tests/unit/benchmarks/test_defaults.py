@@ -47,6 +47,7 @@ def test_rates_are_chosen_on_training_rows_alone(name):
     assert all(rows(part) < rows(site) for part, site in zip(inner.sites, split.sites, strict=True))
 
 
+@pytest.mark.sampled
 def test_a_choice_names_the_best_rate_and_how_far_the_table_is_below(tmp_path, capsys):
     file = tmp_path / "choose.json"
     argv = ["defaults", "--choose", "--sets", "wine", "--splits", "2", "--factors", "0.001", "--jobs", "1"]

@@ -87,6 +87,7 @@ def test_the_level_of_a_row_is_that_of_the_whole_table_and_a_claim_without_a_pro
     assert claim.standing(4.001) is only_stated.standing(4.001) is Standing.REFUTED
 
 
+@pytest.mark.sampled("nbafl, upload, as stated-open", "ldp-not refuted")
 @pytest.mark.parametrize(
     ("name", "verdict"),
     [("aldp, raw, its loudness", "refuted"), ("nbafl, upload, as stated", "open"), ("ldp", "not refuted")],

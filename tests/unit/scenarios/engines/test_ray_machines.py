@@ -86,6 +86,7 @@ TIMED = ("gradient s a peer and step",)
 """Facts that are seconds."""
 
 
+@pytest.mark.sampled
 @pytest.mark.slow  # two nodes of a cluster start, and each worker imports torch
 def test_both_machines_give_inline_s_bits_for_all_kinds_and_end_at_a_cell_that_fails(two_machines, tmp_path):
     data, told = written(tmp_path / "data"), Told()
