@@ -69,6 +69,12 @@ class Learning(Unprotected):
         return (*memory, (float(mean[0]), float(members)))
 
 
+class Observing(Counting):
+    """Counts its offers, and remembers every aggregate."""
+
+    aggregated = Learning.aggregated
+
+
 class Raising(Unprotected):
     """Cannot be constructed."""
 

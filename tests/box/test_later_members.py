@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from node.members.run import members
-from node.storage.swarm_file import SWARM
+from node.storage.swarm_file import SWARM, read_swarm, write_swarm
+from protocol.invitation.roster import close_list
+from protocol.invitation.sealed import NONCE_BYTES
 from tests.box.box import Box, BoxNode
 from tests.soak import soak
 
@@ -71,6 +75,19 @@ def test_a_later_member_learns_with_all_once_all_owners_have_accepted_it(make_bo
     assert not failures(*box.nodes)
     restart(box, last)
     together(box, *box.nodes)
+
+
+def test_another_list_in_the_folder_of_a_node_that_runs_changes_nobody_beside_whom_it_learns(
+    make_box,
+) -> None:
+    box = swarm(make_box, late=4)
+    one = box.nodes[1]
+    here = read_swarm(one.folder)
+    fewer, relays = here.roster.members[:3], here.roster.relays
+    other = close_list(box.nodes[0].key, fewer, b"", relays, bytes([1] * NONCE_BYTES))
+    write_swarm(one.folder, replace(here, roster=other), one.disk)
+    box.run(lambda: one.has_said("has another list: it holds from the next start"), WITHIN_S)
+    together(box, *box.nodes[:4])
 
 
 def test_who_is_removed_is_cut_off_at_once_and_no_word_brings_it_back(make_box) -> None:

@@ -59,7 +59,7 @@ def collected(tmp_path: Path):
         (("-m", "soak"), {"named[c]"}),
         (("test_planted.py::test_whole",), {"whole"}),
     ],
-    ids=str,
+    ids=["plain", "full", "soak", "named"],
 )
 def test_a_run_has_the_sample_unless_all_are_asked_for_or_a_test_is_named(collected, words, cases):
     assert set(collected(*words)) == {f"test_{case}" for case in cases}

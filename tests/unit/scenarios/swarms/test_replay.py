@@ -4,6 +4,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -85,6 +86,17 @@ def test_rounds_beyond_the_budget_leave_the_model_and_epsilon_as_they_are(tmp_pa
     curve = replay(job(tmp_path, "ldp", rounds=ROUNDS + 2))
     assert curve.values[1:] == (curve.values[1],) * 3
     assert curve.epsilon[1:] == (curve.epsilon[1],) * 3
+
+
+def test_members_learn_how_many_offered_when_one_has_spent_its_budget(tmp_path):
+    task = swarm_plan(tmp_path, "tests.own_mechanisms:Observing").task
+    swarm = Swarm(task, datasets_of(task, PEERS), 0)
+    spent, *others = swarm.members
+    while spent.can_train:
+        spent.offer(np.zeros_like(swarm.base))
+    swarm.round(1)
+    assert swarm.took_part == PEERS - 1
+    assert [member.memory[-1][1] for member in (spent, *others)] == [PEERS - 1] * PEERS
 
 
 def test_the_largest_epsilon_of_all_peers_is_told(tmp_path):

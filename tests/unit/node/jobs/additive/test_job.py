@@ -150,6 +150,13 @@ def test_the_first_counts_say_that_a_member_has_too_few():
         job.following(base, 3, last, ())
 
 
+def test_just_as_many_rows_as_a_grid_of_cells_needs_are_not_too_few_for_it():
+    """54 are three for each of 18 values, which is the coarsest grid."""
+    job = AdditiveJob(NUMBERS, *rows(54))
+    too_few = job.contribution(job.initial(), 0).words[1 : 1 + len(NUMBERS.levels)]
+    assert too_few.tolist() == [1] * (len(NUMBERS.levels) - 1) + [0]
+
+
 def test_a_table_without_numbers_has_one_sum_of_counts():
     x, signal = rows()
     plan = Plan(COLUMNS[2:], CELLS, (), (1.0, 1.0))
