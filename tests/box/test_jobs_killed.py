@@ -80,7 +80,7 @@ def dies_soon(node: BoxNode, rng: random.Random) -> None:
         node.before_message(die, "any", Message.__args__, rng.randint(5, 60))
 
 
-@pytest.mark.sampled("statistics-0", "private curves-0")
+@pytest.mark.sampled("private curves-0")
 @pytest.mark.parametrize(("job", "seed"), RUNS)
 def test_one_dies_again_and_again(box_of, job: str, seed: int) -> None:
     box, rng = box_of(job, seed), random.Random(f"{job} {seed}")

@@ -77,7 +77,7 @@ def test_a_later_member_learns_with_all_once_all_owners_have_accepted_it(make_bo
     together(box, *box.nodes)
 
 
-def test_another_list_in_the_folder_of_a_node_that_runs_changes_nobody_beside_whom_it_learns(
+def test_another_list_in_the_folder_of_a_node_that_runs_holds_from_its_next_start(
     make_box,
 ) -> None:
     box = swarm(make_box, late=4)

@@ -98,6 +98,7 @@ def lets_others_in(page: Page, own: Path, sponsor: Path) -> None:
     flawless(page)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow  # three nodes learn, and each browser's page is examined at every screen
 def test_three_owners_come_from_their_files_to_one_model(
     window: Window, relay: str, desks: list[Process], tmp_path: Path

@@ -640,7 +640,7 @@ def test_the_address_with_the_token_opens_and_does_not_keep_it(window: Window):
 # -- for everybody -------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled("node", "tracker", "relay")
+@pytest.mark.sampled("node")
 @pytest.mark.parametrize("kind", SHOWN)
 def test_axe_finds_nothing_grave(window: Window, kind: str):
     with Served(SHOWN[kind]) as served:
@@ -660,7 +660,7 @@ def test_no_column_of_rounds_with_shared_noise_is_cut_off_on_a_small_screen(wind
         assert page.evaluate(SIDEWAYS) == []
 
 
-@pytest.mark.sampled("node", "job")
+@pytest.mark.sampled("node")
 @pytest.mark.parametrize("kind", SHOWN)
 def test_a_phone_scrolls_one_way_alone_and_a_table_is_a_row_of_cards_and_still_a_table(
     window: Window, kind: str

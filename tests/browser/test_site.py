@@ -57,6 +57,7 @@ def site(built: Path) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.sampled
 def test_the_site_is_whole_and_loads_nothing_from_elsewhere(built: Path):
     """As `make docs` builds it: a broken link is an error. This needs no browser."""
     pages = {str(path.relative_to(built)) for path in built.rglob("*.html")}

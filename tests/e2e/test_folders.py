@@ -40,6 +40,7 @@ def trials(nursery: Nursery, home: Path, source: Path | None) -> list[tuple[Path
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.slow  # some 50 kills, each with two starts
 def test_a_first_start_killed_before_any_of_its_steps_starts_again(nursery, tmp_path):
     told = trials(nursery, tmp_path / "trials", None)

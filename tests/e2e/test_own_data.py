@@ -50,6 +50,7 @@ def painters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
+@pytest.mark.sampled
 def test_private_images_are_learned_on_features_that_are_computed_once(
     nursery: Nursery, painters: list[str], tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from sklearn.datasets import load_digits
 
@@ -134,6 +135,7 @@ assert torch.equal(bare(torch.ones(1, 64)), model(torch.ones(1, 64)))
     assert float(accuracy) > 0.7
 
 
+@pytest.mark.sampled
 def test_the_cells_of_the_notebook_run_in_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = asyncio.run(run_cells(NOTEBOOK))

@@ -29,6 +29,7 @@ def all_end(owners: Sequence[Owner]) -> None:
     assert len({read_swarm(owner.run).roster.digest for owner in owners}) == 1
 
 
+@pytest.mark.sampled("False")
 @pytest.mark.parametrize("intercepts", [False, True])
 def test_two_wards_behind_firewalls_and_one_behind_a_proxy_come_from_files_to_a_model(
     make_wire, nursery: Nursery, tmp_path: Path, intercepts: bool

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.catalogue import BENCHMARKS
 from scenarios.catalogue import SCENARIOS
 from tests.e2e.processes import ROOT
@@ -73,6 +75,7 @@ def python(words: tuple[str | Path, ...], cwd: Path, module: str) -> tuple[int, 
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.sampled
 def test_ctrl_c_at_an_import_ends_a_command_at_once_after_its_first_line(
     script: Path, tmp_path: Path
 ) -> None:

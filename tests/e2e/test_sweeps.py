@@ -65,6 +65,7 @@ def test_a_sweep_killed_after_its_first_cell_goes_on_and_ends_as_if_it_had_not_b
     assert results(tmp_path / "out") == results(tmp_path / "whole")
 
 
+@pytest.mark.sampled
 @pytest.mark.slow  # Ray starts its processes, and each worker imports torch
 @pytest.mark.parametrize("engine", ["inline", soak("ray")])
 def test_an_interrupted_sweep_ends_with_one_line_and_keeps_what_is_finished(

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from scenarios.frame.children import Child, Children, last_line
 from tests.e2e.processes import free_endpoint
 from tests.patience import ENOUGH_S
@@ -126,6 +128,7 @@ def test_a_node_ends_as_one_that_starts_by_itself_at_a_signal_or_with_one_line(t
     assert line.startswith("error: --peers 'nowhere' is refused")
 
 
+@pytest.mark.sampled
 def test_the_warm_parent_of_the_demo_loads_while_the_demo_does(tmp_path: Path) -> None:
     asked = [sys.executable, "-c", REFUSED]
     said = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)

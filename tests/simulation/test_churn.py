@@ -139,7 +139,7 @@ def test_six_return_in_any_order(between_s, seed):
 LATER = range(FIRST_OF_SOAK, FIRST_OF_SOAK + EACH_IN_SOAK, SOAK_AT_ONCE)
 
 
-@pytest.mark.sampled("crash-True-0-3", "mixed-False-0-3")
+@pytest.mark.sampled("crash-True-0-3")
 @pytest.mark.parametrize(
     ("first", "count"),
     [(0, IN_CI), *(soak(first, SOAK_AT_ONCE) for first in LATER)],

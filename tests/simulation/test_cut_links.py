@@ -95,7 +95,7 @@ def check(
     assert len(made(network)) >= LEAST * usual(peers, masked, seed)
 
 
-@pytest.mark.sampled("5-tolerant-others", "5-shares-others")
+@pytest.mark.sampled("5-shares-others")
 @LINKS
 @pytest.mark.parametrize("masked", [TOLERANT, ALL_OR_NONE, None], ids=["tolerant", "all or none", "shares"])
 @pytest.mark.parametrize("peers", [soak(4), 5])

@@ -33,6 +33,7 @@ def test_a_side_without_a_quorum_forms_no_group(lone, notices):
     assert groups_during(network, 7.0, FOREVER_S)
 
 
+@pytest.mark.sampled("0-True", "1-False", "2-True", "3-False")
 @pytest.mark.parametrize("notices", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_lone_side_comes_back_when_the_partition_heals(seed, notices):

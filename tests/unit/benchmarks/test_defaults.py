@@ -91,6 +91,7 @@ def test_a_shortfall_of_two_points_or_two_standard_errors_is_allowed():
     assert not of(0.40, 0.42, 0.41, 0.41).holds
 
 
+@pytest.mark.sampled
 def test_a_quick_run_learns_as_much_as_scikit_learn(tmp_path, capsys):
     file = tmp_path / "defaults.json"
     assert main(["defaults", "--quick", "--sets", "wine", "--jobs", "1", "--json", str(file)]) == 0

@@ -73,6 +73,7 @@ def test_a_quick_run_says_each_setting(tmp_path: Path, capsys: pytest.CaptureFix
     assert "accuracy" in capsys.readouterr().out
 
 
+@pytest.mark.sampled
 def test_goals_stand_beside_what_the_test_rows_say(tmp_path, capsys):
     file = tmp_path / "rates.json"
     assert (

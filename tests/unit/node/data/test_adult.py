@@ -32,6 +32,7 @@ def owners(tmp_path, monkeypatch):
     return paths
 
 
+@pytest.mark.sampled
 def test_a_task_made_by_one_owner_fits_all_three(owners, capsys):
     assert init.main(["--data", str(owners[0]), "--target", "income", "--name", "adult"]) == 0
     for owner in owners:

@@ -138,6 +138,7 @@ class Quiet:
         self.ended.append(call.name)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow  # as above; then three nodes start
 def test_real_nodes_and_their_baselines_run_in_the_cluster_and_what_they_wrote_comes_back(
     two_machines: Cluster, tmp_path: Path

@@ -58,6 +58,7 @@ def test_a_backdoor_that_was_learned_is_seen(dataset: FederatedDataset) -> None:
     assert honest < 0.5 < broken
 
 
+@pytest.mark.sampled
 def test_rows_learned_by_heart_are_told_from_others_and_noise_on_rows_prevents_it() -> None:
     cell = replace(
         PLAIN,
