@@ -60,6 +60,7 @@ def test_who_stands_still_behind_masks_is_left_behind_and_catches_up(make_box) -
     assert len({(line["reason"], line["participants"], line["base_digest"]) for line in second}) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", [0, soak(3)])  # 0 coordinates
 def test_who_stands_still_while_noise_is_shared_costs_the_others_few_steps(make_box, number: int) -> None:
     """Steps are all or none. Before, each of them failed until it was back, and weak models followed."""

@@ -30,6 +30,7 @@ def each_names(box: Box, who: str, is_wrong: str) -> None:
         )
 
 
+@pytest.mark.sampled("-600.0-False", "600.0-True")
 @pytest.mark.parametrize(
     ("skew_s", "is_tracker"), [(100.0, False), (-600.0, False), (-100.0, True), (600.0, True)]
 )

@@ -21,6 +21,7 @@ def sums(node: BoxNode, since: int) -> list[int]:
     return [record.participants for record in node.records[since:] if record.reason is None]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("link", [(0, 3), soak((1, 3))])  # 0 coordinates
 def test_all_but_one_of_the_two_are_in_all_sums_and_both_are_back_soon(
     make_box, link: tuple[int, int]

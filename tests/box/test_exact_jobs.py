@@ -82,6 +82,7 @@ DEATHS = [
 ]
 
 
+@pytest.mark.sampled("joins-1", "shares-2", "sums-3")
 @pytest.mark.parametrize(("kill", "session"), DEATHS)
 def test_one_dies_in_any_sum_and_comes_back_and_the_bits_are_the_same(job, kill: str, session: int) -> None:
     count, kind, nth = KILLS[kill]

@@ -56,6 +56,7 @@ def participants(box: Box, number: int) -> list[int]:
 # -- a run in which nothing goes wrong -----------------------------------------------------------------
 
 
+@pytest.mark.sampled("dp-sgd", "ldp", "aldp-quantile")
 @pytest.mark.parametrize(
     ("mechanism", "more"),
     [

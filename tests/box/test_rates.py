@@ -34,6 +34,7 @@ def test_a_site_at_2_mbit_per_second_takes_part_in_every_sum(make_box, protocol:
     assert not any("left out" in line for node in box.nodes for line in node.lines)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("count", [3, soak(5)])
 def test_a_swarm_at_1_mbit_per_second_sums_a_model_of_a_million_parameters(make_box, count: int) -> None:
     """Each sum takes a minute or more, four times its cap: bytes that come have a time of their own."""

@@ -77,7 +77,7 @@ DEATHS = [
 ]
 
 
-@pytest.mark.sampled("charged-and-nothing-sent", "voted-in-the-first-step")
+@pytest.mark.sampled("charged-and-nothing-sent")
 @pytest.mark.parametrize(("kill", "power"), DEATHS)
 def test_one_of_five_dies(make_box, kill: Kill, power: bool) -> None:
     box = steps_box(make_box, *kill.overrides)

@@ -201,6 +201,7 @@ def left_alone(make_box: MakeBox) -> tuple[Box, BoxNode, list[BoxNode]]:
     return box, late, others
 
 
+@pytest.mark.sampled
 def test_the_others_stay_for_one_who_was_cut_off_when_they_ended(make_box) -> None:
     box, _, others = left_alone(make_box)
     box.run_for(OUTAGE_S)

@@ -134,6 +134,7 @@ def test_one_dies_in_a_sum_and_all_have_the_same_model(box_of, task, count, mome
         assert shown.curves.columns[0].bands
 
 
+@pytest.mark.sampled
 def test_a_model_without_one_of_its_members_is_marked_until_all_are_back(box_of, tmp_path, capsys) -> None:
     box = box_of(CURVES, 5, 4)
     *others, gone = box.nodes

@@ -159,6 +159,7 @@ def test_a_tracker_of_another_version_is_waited_for(make_box):
     assert [len(node.history) for node in box.nodes] == [2, 2, 2]
 
 
+@pytest.mark.sampled
 def test_a_peer_that_left_and_is_back_with_a_newer_version_is_waited_for(make_box):
     """It said goodbye, so the others do not dial it until it has dialled them."""
     box: Box = make_box(3, 3, "aggregation.group_timeout_s=60")

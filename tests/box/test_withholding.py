@@ -40,7 +40,7 @@ SEEDS = [(0, 1), (3, 8)]
 MORE = [(silent, seed) for silent in (0, 3) for seed in range(1, 9) if (silent, seed) not in SEEDS]
 
 
-@pytest.mark.sampled("0-1")
+@pytest.mark.sampled
 @pytest.mark.parametrize(("silent", "seed"), [*SEEDS, *(soak(*each) for each in MORE)])
 def test_a_peer_that_withholds_costs_few_steps_and_is_named(
     make_box, tmp_path: Path, silent: int, seed: int

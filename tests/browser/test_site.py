@@ -19,6 +19,8 @@ from tests.workers import common_folder, held
 from website.machines import MACHINES
 from website.outside import loads_from_elsewhere
 
+pytestmark = pytest.mark.sampled  # the site takes a quarter of a minute to build
+
 PROTOCOL = "explanation/protocol.html"
 PAGES = (
     "index.html",
@@ -57,7 +59,6 @@ def site(built: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.sampled
 def test_the_site_is_whole_and_loads_nothing_from_elsewhere(built: Path):
     """As `make docs` builds it: a broken link is an error. This needs no browser."""
     pages = {str(path.relative_to(built)) for path in built.rglob("*.html")}
@@ -69,7 +70,6 @@ def test_the_site_is_whole_and_loads_nothing_from_elsewhere(built: Path):
     assert 'class="mermaid"' not in protocol
 
 
-@pytest.mark.sampled("tutorial.html")
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_grave_on_a_page_and_a_phone_scrolls_it_one_way_alone(
     window: Window, site: str, name: str

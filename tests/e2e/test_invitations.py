@@ -112,6 +112,7 @@ def test_a_member_that_was_killed_gets_the_list_from_an_inviter_that_learns_alre
     ended(wards, inviter, first, second)
 
 
+@pytest.mark.sampled
 def test_data_are_mended_the_inviter_is_interrupted_and_all_agree_on_scales_before_they_learn(
     nursery: Nursery, tmp_path: Path
 ) -> None:

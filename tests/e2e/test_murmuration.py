@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.processes import ROOT
 from tests.patience import ENOUGH_S
 
@@ -61,6 +63,7 @@ def test_both_doors_are_there_and_one_line_says_that_the_repository_is_not(
     assert err.startswith("error: bench is not part of the installed package: it is in the repository; ")
 
 
+@pytest.mark.sampled
 def test_a_class_of_ones_own_is_found_in_this_folder(script: Path, tmp_path: Path) -> None:
     """As `python -m` finds it; the script is in another folder."""
     (tmp_path / "own.toml").write_text(OWN_TASK)

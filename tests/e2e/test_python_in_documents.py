@@ -105,6 +105,7 @@ def test_the_second_script_of_the_readme_runs_three_times_at_once(nursery, tmp_p
         assert [line.split()[:2] for line in lines[:3]] == [[str(n), "aggregated"] for n in (1, 2, 3)]
 
 
+@pytest.mark.sampled
 def test_the_recipe_loads_a_model_without_this_package(tmp_path):
     (recipe,) = scripts(ROOT / "docs" / "models.md", RECIPE)
     results = Swarm.local(3, "digits", rounds=2, out=tmp_path / "swarm").run()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import ssl
 
+import pytest
+
 from node.net.tls import vouched_for
 from node.system.addresses import split_endpoint
 from tests.e2e.processes import Nursery, free_endpoint
@@ -43,6 +45,7 @@ def test_a_pinned_swarm_under_tls_and_one_that_comes_without(make_swarm) -> None
     assert plain.events("round") == []
 
 
+@pytest.mark.sampled
 def test_a_tracker_under_tls_introduces_nodes_under_tls_and_is_examined(make_swarm, nursery: Nursery) -> None:
     where = free_endpoint()
     tracker = nursery.tracker("--listen", where, *ON)

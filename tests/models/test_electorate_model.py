@@ -3,7 +3,7 @@
 Each search is exhaustive for its number of nodes (N) and of sessions (S); with RUNS=1, groups take runs of
 steps, and S counts each step. The first LIARS nodes lie, and the rule tolerates F of them. The model explains
 the other defines. The searches can only change with it:
-`make test` runs some, `make model` all but those of longer runs, `make soak` these.
+`.ci/run` runs some, `make model` all but those of longer runs, `make soak` these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from tests.soak import soak
 
 MODEL = Path(__file__).with_name("electorate.cpp")
 
-pytestmark = skipped_without_its_tools(MODEL)
+pytestmark = [
+    skipped_without_its_tools(MODEL),
+    pytest.mark.sampled,
+]  # what they find changes with the model alone
 
 EXHAUSTIVE = "exhaustive"
 CUT_OFF = "cut off"
@@ -87,7 +90,6 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Ve
     return run
 
 
-@pytest.mark.sampled("N=3 S=3-1400000-7")
 @pytest.mark.parametrize(
     ("defines", "at_least", "events"),
     [

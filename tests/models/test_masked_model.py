@@ -2,7 +2,7 @@
 
 Every run is exhaustive under its assumptions (n = 4, f = 1, t = 3, m = 1; see the defines in the model).
 No step is ever undone and views only rise, so no run is infinite (also checked). So all survivors complete if
-no run ends in any other way. They can only change with the model: `make test` runs some, `make model` all.
+no run ends in any other way. They can only change with the model: `.ci/run` runs some, `make model` all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ MEMORY_MIB = 4000
 DEPTH = 10_000
 NO_ENDS = "-E"
 
-pytestmark = skipped_without_its_tools(MODEL)
+pytestmark = [
+    skipped_without_its_tools(MODEL),
+    pytest.mark.sampled,
+]  # what they find changes with the model alone
 
 LIAR = ("LIARS=1",)
 CRASH = ("LIARS=0", "CRASH", "ORDERED")
@@ -87,7 +90,6 @@ def safety(where: Path, *defines: str) -> Verdict:
     return search(where, defines, "SAFETY", NO_ENDS)
 
 
-@pytest.mark.sampled
 @EACH_ROTATION
 def test_a_liar_and_any_delays_change_nothing(tmp_path, offset):
     verdict = safety(tmp_path, *LIAR, f"OFFSET={offset}")
@@ -127,7 +129,6 @@ def test_a_run_of_sums_that_are_all_or_none_opens_no_pair_key(tmp_path, steps):
     assert verdict.states > 220_000
 
 
-@pytest.mark.sampled
 def test_all_survivors_complete_whoever_crashes_and_whatever_is_lost(tmp_path):
     verdict = search(tmp_path, PROMPT)
     assert verdict.found is None

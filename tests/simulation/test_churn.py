@@ -93,6 +93,7 @@ def test_a_side_that_forgot_the_other_makes_no_strong_base(until_s, seed):
     assert len({peer.base for peer in network.peers[:5]}) == 1, f"seed {seed}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", [0, soak(1)])
 def test_a_side_that_forgot_the_other_comes_back_to_it(seed):
     """Here the five are still there when the partition ends: the weak bases of the three give way."""

@@ -68,6 +68,7 @@ def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -
     return runs
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("peers", "seed"), [(4, 1), soak(5, 2)])
 def test_every_peer_killed_at_every_other_send(peers, seed):
     """Includes the coordinating peer: among peers it is the one with the lowest key."""

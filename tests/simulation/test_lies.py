@@ -36,6 +36,7 @@ def both_at_once(key: NodeKey, endpoint: str, message: Message) -> tuple[Message
     return (message,)
 
 
+@pytest.mark.sampled("0-both_at_once", "1-both_at_once", "2-two_faced", "3-two_faced")
 @pytest.mark.parametrize("liar", [two_faced, both_at_once])
 @pytest.mark.parametrize("seed", range(4))
 def test_equivocation_is_evidence_and_the_liar_is_banned(liar: Liar, seed):

@@ -41,7 +41,7 @@ def check_everywhere(calm: Schedule) -> int:
     return len(swarms)
 
 
-@pytest.mark.sampled("4-1-everybody adds up", "4-1-reducers")
+@pytest.mark.sampled("4-1-everybody adds up")
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @pytest.mark.parametrize(("members", "dropouts"), GROUPS.items())
 def test_every_member_killed_at_every_send(members, dropouts, layout):

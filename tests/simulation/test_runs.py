@@ -93,6 +93,7 @@ def test_a_death_at_every_send_of_a_run(layout, seed):
     crash_everywhere(layout, seed, every=1)
 
 
+@pytest.mark.sampled("0")
 @pytest.mark.parametrize("first", range(0, IN_CI, OF_ONE_TEST))
 def test_random_schedules_of_runs_break_no_rule(first):
     assert sum(has_a_later_step(seed) for seed in range(first, first + OF_ONE_TEST)) > OF_ONE_TEST / 4

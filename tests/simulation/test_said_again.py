@@ -18,6 +18,9 @@ class Insistent(DoubleMasked):
         return [action for _ in range(4) for action in super(Insistent, self).unreachable(key, now)]
 
 
+@pytest.mark.sampled(
+    "range(0, 3)-13-by everybody", "range(0, 3)-14-by reducers", "range(0, 3)-15-by everybody"
+)
 @pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS], ids=["by everybody", "by reducers"])
 @pytest.mark.parametrize("at_send", range(JOINS + 1, JOINS + 6))
 @pytest.mark.parametrize("seeds", [range(3), soak(range(3, 6))], ids=str)

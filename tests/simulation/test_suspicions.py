@@ -30,6 +30,7 @@ def test_whoever_suspects_whom_every_step_finds_a_group(seed, least):
         assert wires.generation() >= number, (seed, least)
 
 
+@pytest.mark.sampled
 def test_one_that_withholds_from_one_after_the_other_is_soon_at_odds_with_most():
     """No other member sees it. Each victim asks for itself; two of them outnumber the one they name."""
     silent, others = KEYS[2], others_of(KEYS[2])

@@ -48,6 +48,7 @@ def test_planted_fault_if_nobody_asks_for_rivals_it_does(monkeypatch):
         network_of(0).run_for(20.0)
 
 
+@pytest.mark.sampled
 def test_it_keeps_nobody_out_for_ever():
     """Once it makes sums with half of the others, only they know it. They see whom it leaves out."""
     network = network_of(64, place=0).run_for(100.0)

@@ -1,4 +1,4 @@
-"""A test run searches the models in part: whoever changes one has searched all of it."""
+"""`.ci/run` searches the models in part: whoever changes one has searched all of it."""
 
 import json
 

@@ -285,6 +285,7 @@ def test_equal_files_are_packed_to_equal_bytes_and_all_that_is_made_is_tested(tm
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
+@pytest.mark.sampled("adult", "femnist-digits", "loan")
 @pytest.mark.parametrize("name", OFFERED)
 async def test_what_is_offered_is_fetched_made_and_read(name, tmp_path, monkeypatch, capsys):
     raw, data, published = tmp_path / "raw", tmp_path / "data", PUBLISHED[name]
