@@ -7,6 +7,8 @@ of the kernel; another implementation of `Streams` may carry them in another way
 from __future__ import annotations
 
 import asyncio
+import errno
+import select
 import socket
 import ssl
 from collections.abc import Callable
@@ -164,6 +166,8 @@ class _SocketListener:
         sock.setblocking(False)
         self._sock = sock
         self._loop = asyncio.get_running_loop()
+        self._waiting = select.poll()
+        self._waiting.register(sock, select.POLLIN)
 
     def watch(self, ready: Callable[[], None]) -> None:
         self._loop.add_reader(self._sock, ready)
@@ -172,7 +176,13 @@ class _SocketListener:
         self._loop.remove_reader(self._sock)
 
     def accept(self) -> Incoming:
-        sock, address = self._sock.accept()
+        try:
+            sock, address = self._sock.accept()
+        except OSError as error:
+            # Without a descriptor the system says so before it looks whether somebody waits.
+            if error.errno in (errno.EMFILE, errno.ENFILE) and not self._waiting.poll(0):
+                raise BlockingIOError from None
+            raise
         sock.setblocking(False)
         return _SocketIncoming(sock, address[0])
 

@@ -212,15 +212,18 @@ async def test_one_key_has_only_so_many_connections():
         assert all(is_open(reader) for reader in guests[1:])
 
 
-async def test_without_descriptors_the_oldest_silent_one_goes_and_the_newest_is_served():
+@pytest.mark.parametrize("free", [1, 2])
+async def test_without_descriptors_the_oldest_silent_one_goes_and_the_newest_is_served(free: int):
+    """It is served in the last free descriptor, too: nobody else waits for it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with served(patient(quiet=Bound(99, 99, 60.0))) as here:
         clients = [socket.create_connection(here.address) for _ in range(4)]
         clients[-1].sendall(get("/hello"))
-        free = os.dup(0)
-        os.close(free)
+        lowest = [os.dup(0) for _ in range(free)]
+        for descriptor in lowest:
+            os.close(descriptor)
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (free + 2, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest[-1] + 1, hard))
             clients[-1].setblocking(False)
             answer = await asyncio.get_running_loop().sock_recv(clients[-1], 64)
         finally:
