@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.draws import begin_anew, note_generators
 from tests.sampling import left_out
 from tests.workers import is_worker
 
@@ -56,7 +57,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """In a worker that may come to a test with real nodes, one warm parent has what all children load."""
+    note_generators(session.items)
     if is_worker() and any("e2e" in item.path.parts for item in session.items):
         from tests.warm import warm_parent  # noqa: PLC0415 - torch, which others may not need
 
         warm_parent()
+
+
+@pytest.fixture(autouse=True)
+def _draws_of_its_own(request: pytest.FixtureRequest) -> None:
+    begin_anew(getattr(request, "module", None))
