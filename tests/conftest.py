@@ -50,9 +50,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves the cases out that are in no sample, unless all are asked for or a test is named."""
     if config.getoption("full") or any("::" in arg for arg in config.args):
         return
-    out = left_out(items)
-    config.hook.pytest_deselected(items=out)
-    items[:] = [item for item in items if item not in set(out)]
+    out = set(left_out(items))
+    config.hook.pytest_deselected(items=list(out))
+    items[:] = [item for item in items if item not in out]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
