@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.cases import left_out
 from tests.draws import begin_anew, note_generators
-from tests.sampling import left_out
 from tests.workers import is_worker
 
 if is_worker():

@@ -269,10 +269,11 @@ def _collected(tests: Iterable[str], then: Callable[[list[pytest.Item]], object]
             then(session.items)
             return True
 
-    quiet = ["-qs", "--tb=no", "--no-header", *(f"-pno:{name}" for name in ("cacheprovider", "xdist", "cov"))]
+    without = (f"-pno:{name}" for name in ("cacheprovider", "xdist", "cov"))
+    options = ("-qs", "--full", "--tb=no", "--no-header", *without)
     signal.signal(signal.SIGVTALRM, _hangs)
     with Path(os.devnull).open("w") as nobody, redirect_stdout(nobody), redirect_stderr(nobody):
-        return int(pytest.main([*quiet, *tests], plugins=[Loop()]))
+        return int(pytest.main([*options, *tests], plugins=[Loop()]))
 
 
 @dataclass(frozen=True)

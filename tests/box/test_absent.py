@@ -10,7 +10,7 @@ from protocol.wire.messages import Accepted
 from tests.box.box import STEPS, Box, own_rows
 from tests.box.ledgers import booked_once
 from tests.box.moments import Moment
-from tests.soak import soak
+from tests.cases import soak
 
 ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
 WIDE = ("model.args.sizes=[64,256,10]", "aggregation.weighting=samples", "aggregation.sample_cap=1000")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.box.box import Box, BoxNode
 from tests.box.ledgers import charges
-from tests.soak import soak
+from tests.cases import soak
 
 PEERS, FOR_EVER = 5, 100_000
 CUT_S, AFTER_S = 60.0, 30.0

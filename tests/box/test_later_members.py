@@ -11,7 +11,7 @@ from node.storage.swarm_file import SWARM, read_swarm, write_swarm
 from protocol.invitation.roster import close_list
 from protocol.invitation.sealed import NONCE_BYTES
 from tests.box.box import Box, BoxNode
-from tests.soak import soak
+from tests.cases import soak
 
 WITHIN_S = 120.0
 

@@ -15,7 +15,7 @@ from protocol.wire import signing
 from tests.box import lying
 from tests.box.lying import LyingRun
 from tests.box.seeds import find, run_seed
-from tests.soak import soaks
+from tests.cases import soaks
 
 SEEDS = 8
 """In a test run; `python -m tests.box --lying` runs as many as one likes."""

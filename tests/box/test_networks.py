@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocol.wire.masked_messages import Masked
-from tests.soak import soak
+from tests.cases import soak
 
 DEADLINES = (
     "aggregation.protocol=masked",

@@ -13,7 +13,7 @@ from protocol.wire.messages import Group, Message, Ready, Share, Sum
 from tests.box.box import Box, BoxNode
 from tests.box.conftest import MakeBox
 from tests.box.ledgers import charges
-from tests.soak import soak, soaks
+from tests.cases import soak, soaks
 
 TRAINS_S = 3.0
 SIX_MINUTES_S = 360.0

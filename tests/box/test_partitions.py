@@ -11,8 +11,8 @@ import msgpack
 import pytest
 
 from tests.box.box import Box, BoxNode
+from tests.cases import soak
 from tests.outcomes import Deadlines
-from tests.soak import soak
 
 DEADLINES = Deadlines(group_s=5.0, shares_s=5.0, sums_s=5.0)
 FOR_EVER = 100_000

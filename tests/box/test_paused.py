@@ -10,7 +10,7 @@ from protocol.wire.messages import Accepted, Message
 from tests.box.box import Box, BoxNode
 from tests.box.conftest import MakeBox
 from tests.box.ledgers import charges
-from tests.soak import soaks
+from tests.cases import soaks
 
 TRAINS_S = 40.0
 TEN_MINUTES_S = 600.0

@@ -6,7 +6,7 @@ import pytest
 
 from node.task.sections import LEAST_RATE
 from tests.box.box import BoxNode
-from tests.soak import soak
+from tests.cases import soak
 
 LARGE = ("model.args.sizes=[64,14333,10]",)
 """A model of 4.3 MB."""

@@ -7,7 +7,7 @@ import pytest
 from protocol.swarm.meeting.patience import Patience
 from tests.box.relay_seeds import RelayRun
 from tests.box.seeds import run_seed
-from tests.soak import soaks
+from tests.cases import soaks
 
 SEEDS = (303, 305, 306, 309)
 SOAK = range(200)

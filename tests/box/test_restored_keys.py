@@ -13,8 +13,8 @@ from tests.box.box import STEPS, Box, BoxNode
 from tests.box.invariants import ChargedFirst, CountedFirst
 from tests.box.ledgers import charges
 from tests.box.test_privacy import BUDGET, DELTA, private, to_one_model
+from tests.cases import soak
 from tests.run_folders import rows
-from tests.soak import soak
 
 MEMBERS, ROUNDS, LOST = 4, 6, 3
 ALL = f"aggregation.min_participants={MEMBERS}"

@@ -10,7 +10,7 @@ import random
 import pytest
 
 from tests.box.box import Box, BoxNode
-from tests.soak import soaks
+from tests.cases import soaks
 
 FOR_EVER = 100_000
 LEAST = 3

@@ -15,8 +15,8 @@ from tests.box.box import STEPS, Box, BoxNode
 from tests.box.ledgers import charges
 from tests.box.moments import Moment, dies
 from tests.box.test_privacy import participants, to_one_model
+from tests.cases import soak
 from tests.run_folders import fact
-from tests.soak import soak
 
 PEERS, ROUNDS, EVERY, DEAD = 5, 3, 5, 3
 WIDE = ("model.args.sizes=[64,256,10]",)  # 77 kB: each chunk is added up by one member

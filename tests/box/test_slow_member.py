@@ -8,7 +8,7 @@ from node.runtime.record.events import Outpaced
 from tests.box.box import Box
 from tests.box.conftest import MakeBox
 from tests.box.loop import this_life
-from tests.soak import soak
+from tests.cases import soak
 
 LEAST = 0.8
 LASTS_S = 80.0

@@ -16,7 +16,7 @@ from protocol.wire.messages import Group, Message, Share, Sum
 from tests.box.box import Box, BoxNode, BoxTracker
 from tests.box.conftest import MakeBox
 from tests.box.network import HOST
-from tests.soak import soak
+from tests.cases import soak
 
 SELDOM = ((3, Sum), (5, Join), (5, Ack))
 LOST_LINK = "cannot be reached"

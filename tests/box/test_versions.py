@@ -6,7 +6,7 @@ import pytest
 
 from protocol.wire.limits import VERSION
 from tests.box.box import Box, BoxNode
-from tests.soak import soak
+from tests.cases import soak
 
 SOON = "aggregation.group_timeout_s=1"
 OLDER = f"runs an older version (protocol {VERSION - 1}, this node {VERSION}): upgrade all nodes of the swarm"

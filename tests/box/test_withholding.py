@@ -8,7 +8,7 @@ import pytest
 
 from protocol.wire.masked_messages import Join, JoinCertificate, Joined, MaskedMessage
 from tests.box.box import STEPS, BoxNode, own_rows
-from tests.soak import soak
+from tests.cases import soak
 
 PEERS, ROUNDS, EVERY, LEFT_OUT = 5, 6, 5, 4
 SPOILED = [1, 1, *[0] * LEFT_OUT]

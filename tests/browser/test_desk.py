@@ -248,6 +248,31 @@ def test_a_step_of_a_screen_that_was_left_shows_no_command_on_the_next_one(windo
     expect(page.locator("#terminal")).to_be_hidden()
 
 
+def test_an_answer_about_a_file_that_is_no_longer_chosen_is_not_shown(window: Window, served: Served):
+    Path("beds.csv").write_text("bed,free\n1,yes\n2,no\n")
+    page, held = open_desk(window, served), []
+    page.evaluate("location.hash = 'data?file=ward.csv'")
+    expect(page.locator("#rows-head th")).to_have_count(5)
+    page.route("**/v1/rows?file=beds.csv", lambda route: held.append(route))  # noqa: PLW0108 - it gets marks
+    page.route("**/v1/look", lambda route: held.append(route))  # noqa: PLW0108 - it gets marks
+    with page.expect_request("**/v1/rows?file=beds.csv"):
+        page.locator("#data-file").select_option("beds.csv")
+    with page.expect_request("**/v1/look"):
+        page.locator("#look").click()
+    with page.expect_response("**/v1/rows?file=ward.csv"):
+        page.locator("#data-file").select_option("ward.csv")
+    with page.expect_response("**/v1/rows?file=beds.csv"):
+        held[0].fulfill(json={"columns": ["bed", "free"], "rows": [["1", "yes"]], "left_out": 0})
+    found = {"headline": "2 rows", "columns": [], "remarks": []}
+    work = {"number": 1, "state": "done", "command": "murmuration init", "told": [], "result": found}
+    with page.expect_response("**/v1/look"):
+        held[1].fulfill(json={"work": work})
+    expect(page.locator("#look")).to_be_enabled()
+    page.evaluate("fetch('/').then(() => 0)")
+    expect(page.locator("#rows-head th")).to_have_count(5)
+    expect(page.locator("#understood")).to_be_hidden()
+
+
 def test_without_its_token_the_page_shows_nothing(window: Window, served: Served):
     window.may_be_refused = True
     page = window.raw(f"http://{served.endpoint}/")

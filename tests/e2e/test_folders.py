@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import soaks
 from tests.e2e.processes import ROOT, Nursery
 from tests.e2e.swarm import settings
 from tests.fixtures.make_folder import SETTINGS
 from tests.run_folders import copy_of, epsilon, fact, the_key
-from tests.soak import soaks
 
 OLDER = {version: ROOT / "tests" / "fixtures" / f"folder_v{version}" / "0" for version in (1, 2, 4)}
 

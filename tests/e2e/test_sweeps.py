@@ -16,10 +16,10 @@ from scenarios.frame.children import INTERRUPTED
 from scenarios.frame.harness import run
 from scenarios.frame.spec import Request
 from scenarios.runs.run import scenario_of
+from tests.cases import soak
 from tests.e2e.processes import Nursery, Process
 from tests.own_studies import STUDY
 from tests.ray_sessions import only_session
-from tests.soak import soak
 
 ARMS = ("plain", "noised")
 ROUNDS = 20

@@ -17,15 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import soak
 from tests.models.searched import skipped_without_its_tools
-from tests.soak import soak
 
 MODEL = Path(__file__).with_name("electorate.cpp")
 
-pytestmark = [
-    skipped_without_its_tools(MODEL),
-    pytest.mark.sampled,
-]  # what they find changes with the model alone
+# What they find changes with the model alone.
+pytestmark = [skipped_without_its_tools(MODEL), pytest.mark.sampled]
 
 EXHAUSTIVE = "exhaustive"
 CUT_OFF = "cut off"

@@ -14,18 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import soak
 from tests.models.searched import skipped_without_its_tools
-from tests.soak import soak
 
 MODEL = Path(__file__).with_name("masked.pml")
 MEMORY_MIB = 4000
 DEPTH = 10_000
 NO_ENDS = "-E"
 
-pytestmark = [
-    skipped_without_its_tools(MODEL),
-    pytest.mark.sampled,
-]  # what they find changes with the model alone
+# What they find changes with the model alone.
+pytestmark = [skipped_without_its_tools(MODEL), pytest.mark.sampled]
 
 LIAR = ("LIARS=1",)
 CRASH = ("LIARS=0", "CRASH", "ORDERED")

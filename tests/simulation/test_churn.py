@@ -17,6 +17,7 @@ from protocol.wire.messages import Base
 from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.plans import Conditions, Deadlines, Links, Plan, Summation, random_plan
 from scenarios.simulator.rules import Rules, Violation
+from tests.cases import soak, soaks
 from tests.simulation.churn import (
     FIRST_BACK_S,
     Trouble,
@@ -27,7 +28,6 @@ from tests.simulation.churn import (
     strong_lost,
 )
 from tests.simulation.runs import outcomes, run
-from tests.soak import soak, soaks
 
 IN_CI = 3
 IN_SOAK = 50_000

@@ -12,8 +12,8 @@ from protocol.swarm.meeting.room import LINGER_CAP_S
 from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.plans import Conditions, Crash, Links, Plan
 from scenarios.simulator.rules import JOIN_S
+from tests.cases import soak
 from tests.simulation.runs import outcomes, run
-from tests.soak import soak
 
 ROUNDS = 2
 BACK_S = 0.5

@@ -18,7 +18,7 @@ from protocol.wire.messages import Group, Key, LeftOut, Message, Ready, Sum
 from scenarios.simulator.network import START_S, Network, by_key
 from scenarios.simulator.plans import Conditions, Liar, Links, Offers, Plan, Summation, split
 from scenarios.simulator.spoilers import ALL_OR_NONE, LEAVE_OUT, TOLERANT
-from tests.soak import soak
+from tests.cases import soak
 
 CUT_S, MENDED_S, LASTS_S = 20.0, 80.0, 100.0
 LOST = 2

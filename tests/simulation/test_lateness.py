@@ -4,8 +4,8 @@ import pytest
 
 from protocol.actions import Reason
 from scenarios.simulator.plans import Conditions, Crash, Links, Plan
+from tests.cases import soak
 from tests.simulation.runs import outcomes, run
-from tests.soak import soak
 
 ROUNDS = 3
 WAITED, LATE = Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED

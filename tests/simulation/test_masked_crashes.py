@@ -11,9 +11,9 @@ from itertools import product
 import pytest
 
 from protocol.wire.masked_messages import JoinCertificate
+from tests.cases import soak
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
-from tests.soak import soak
 
 LAYOUTS = {"everybody adds up": EVERYBODY_ADDS, "reducers": REDUCERS}
 GROUPS = {4: 1, 5: None}

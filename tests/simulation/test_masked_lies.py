@@ -16,11 +16,11 @@ from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.reduction import Reduction
 from protocol.crypto import shamir
 from protocol.wire.masked_messages import Join, JoinCertificate, Joined, Masked
+from tests.cases import soak
 from tests.simulation import lies
 from tests.simulation.bare import Swarm
 from tests.simulation.lies import LIAR
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Lie, Schedule, remembered, ring_of
-from tests.soak import soak
 
 SEEDS, OF_SOAK = range(8), range(8, 12)
 BOTH = (EVERYBODY_ADDS, REDUCERS)

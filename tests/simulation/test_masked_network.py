@@ -15,8 +15,8 @@ from protocol.wire.masked_messages import Ack, AckVote, Release
 from protocol.wire.messages import Message
 from scenarios.simulator.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Links, Plan, Summation
 from scenarios.simulator.rules import Violation, opens_both
+from tests.cases import soak
 from tests.simulation.runs import outcomes, run, sent
-from tests.soak import soak
 
 REDUCERS, EVERYBODY_ADDS = 0, 1 << 16
 GROUPS = ((4, 1), (5, None))

@@ -20,6 +20,7 @@ from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Announce, Base, Group, Ready
 from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.plans import Conditions, Leave, Links, Offers, Partition, Plan, split
+from tests.cases import soak, soaks
 from tests.simulation.churn import strong_lost
 from tests.simulation.rule import (
     CALM_ROUNDS,
@@ -33,7 +34,6 @@ from tests.simulation.rule import (
     churn_of,
     is_quorum,
 )
-from tests.soak import soak, soaks
 
 EACH_IN_CI = 3000
 IN_SOAK = 1_000_000

@@ -22,9 +22,9 @@ from protocol.wire.masked_messages import Join, Masked, Release
 from protocol.wire.messages import Group
 from scenarios.simulator.network import Network
 from scenarios.simulator.plans import Conditions, Crash, Plan, Summation, random_plan
+from tests.cases import soaks
 from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of
 from tests.simulation.runs import run
-from tests.soak import soaks
 
 PEERS, STEPS = 5, 4
 REDUCERS = 0

@@ -3,10 +3,10 @@
 import pytest
 
 from protocol.aggregation.masked.machine import DoubleMasked
+from tests.cases import soak
 from tests.parts import NOW
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
-from tests.soak import soak
 
 JOINS = 3 * 4  # messages of each of five before its masks: JOIN, JOINED and the certificate, to four others
 

@@ -9,8 +9,8 @@ from scenarios.simulator import __main__ as command
 from scenarios.simulator.network import Network
 from scenarios.simulator.plans import Conditions, Crash, Hang, Links, Plan, Summation, random_plan
 from scenarios.simulator.rules import Violation
+from tests.cases import soaks
 from tests.simulation.runs import run
-from tests.soak import soaks
 
 IN_CI = 30
 IN_SOAK = 5000

@@ -15,7 +15,7 @@ import pytest
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from scenarios.simulator.network import Network
 from scenarios.simulator.spoilers import ALL_OR_NONE, OF_SHARES, SPOILERS, TOLERANT, network_of, pace, sums
-from tests.soak import soak
+from tests.cases import soak
 
 LEAST = 0.8
 SEED = 7

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from protocol.wire.masked_messages import Masked
-from tests.soak import soaks
+from tests.cases import soaks
 from tests.unit.protocol.swarm.test_leaving_out import KEYS, Swarm, others_of, suspects, withholds
 
 

@@ -18,7 +18,7 @@ from scenarios.simulator.network import START_S, Network, by_key
 from scenarios.simulator.plans import Conditions, Links, Plan, Summation, split
 from scenarios.simulator.rules import Violation
 from scenarios.simulator.spoilers import ALL_OR_NONE, LEAVE_OUT, TOLERANT
-from tests.soak import soaks
+from tests.cases import soaks
 
 PEERS = 5
 KINDS = (TOLERANT, ALL_OR_NONE, None)

@@ -18,9 +18,9 @@ from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM
 from scenarios.simulator.network import Network
 from scenarios.simulator.plans import ENDS, MASKS, VIEWS, Conditions, Crash, Late, Plan, Summation
 from scenarios.simulator.spoilers import withholds
+from tests.cases import soaks
 from tests.simulation.runs import outcomes, run
 from tests.simulation.test_runs import random_run
-from tests.soak import soaks
 
 PEERS, ROUNDS, LEAVE_OUT = 5, 24, 4
 UNSPENT = {Reason.JOINS_TIMEOUT, Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED}

@@ -21,7 +21,7 @@ from mechanisms.audits.audit import Method, distinguish, lower_bound
 from mechanisms.audits.membership import Losses
 from mechanisms.audits.one_run import Guesses
 from mechanisms.labels.flips import LabelDP, respond
-from tests.soak import soak
+from tests.cases import soak
 from tests.unit.mechanisms.settings import words
 
 ONE_BY_ONE = ("aldp, quantile", "distributed-dp-sgd", "record-sums of node.agree", "dp-sgd, 10 steps")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soak import soaks
+from tests.cases import soaks
 from tests.streams.schedule import World
 
 SEEDS, OF_SOAK, AT_ONCE = 250, 500, 50

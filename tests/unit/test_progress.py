@@ -1,10 +1,6 @@
 """The line that tells how far the tests are, and their order."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +9,17 @@ from hypothesis import strategies as st
 
 from tests.progress import LONG_S, longest_first, seconds_left, weights
 
-ROOT = Path(__file__).parents[2]
+pytest_plugins = ["tests.below"]
+
+PLANTED = """
+import os
+
+def test_bad():
+    assert False, 'as planted'
+
+def test_threads():
+    assert os.environ['OMP_NUM_THREADS'] == '1'
+"""
 
 
 def item(name: str, *marks: str) -> Any:
@@ -47,24 +53,14 @@ def test_the_estimate_lies_between_the_recorded_seconds_and_the_rate(done, todo,
     assert min(by_record, by_rate) * 0.999 <= left <= max(by_record, by_rate) * 1.001
 
 
-def test_a_run_tells_of_its_workers_of_one_thread_its_failures_and_its_end(tmp_path: Path) -> None:
+def test_a_run_tells_of_its_workers_of_one_thread_its_failures_and_its_end(run_below) -> None:
     """What a second run of these tests prints, side by side."""
-    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text("utf-8"), "utf-8")
-    (tmp_path / "test_planted.py").write_text(
-        "import os\n\ndef test_bad():\n    assert False, 'as planted'\n\n"
-        "def test_threads():\n    assert os.environ['OMP_NUM_THREADS'] == '1'\n",
-        "utf-8",
-    )
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OMP_"))}
-    env = {**own, "PYTHONPATH": str(ROOT)}
-    plugin = ("-p", "tests.progress", "-o", "console_output_style=classic")
-    words = (sys.executable, "-m", "pytest", "-n", "2", *plugin)
+    options = ("-n", "2", "-p", "tests.progress", "-o", "console_output_style=classic")
     for _ in range(2):
-        ended = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    planted = ended.stdout.splitlines()
+        told = run_below(PLANTED, *options)
     collecting = re.compile(r"2 workers collect the tests, \d+ s so far; then about \d+ s")
-    assert any(collecting.search(line) for line in planted)
-    assert "FAILED test_planted.py::test_bad" in planted
-    assert any(line.endswith("2/2, 1 failed, about 0 s left") for line in planted)
-    assert "FAILED test_planted.py::test_bad - AssertionError: as planted" in planted
-    assert "1 failed, 1 passed in" in planted[-1]
+    assert any(collecting.search(line) for line in told)
+    assert "FAILED test_planted.py::test_bad" in told
+    assert any(line.endswith("2/2, 1 failed, about 0 s left") for line in told)
+    assert "FAILED test_planted.py::test_bad - AssertionError: as planted" in told
+    assert "1 failed, 1 passed in" in told[-1]

@@ -42,22 +42,26 @@ const aim = () => {
   byId("understood").hidden = true;
 };
 
+// Another file may have been chosen since somebody asked about this one.
+const isChosen = (file) => byId("data-file").value === file;
+
 const choose = async (file, desk) => {
   byId("understood").hidden = true;
   byId("out").value = "";
   byId("look-why").hidden = true;
   byId("data-shown").hidden = false;
-  const found = await desk.get("/v1/rows", { file }).catch((error) => {
-    byId("look-why").hidden = false;
-    say(byId("look-why"), error.message);
-    return { columns: [], rows: [], left_out: 0 };
-  });
+  const none = { columns: [], rows: [], left_out: 0 };
+  const found = await desk.get("/v1/rows", { file }).catch((error) => ({ ...none, why: error.message }));
+  if (!isChosen(file)) return;
+  byId("look-why").hidden = !found.why;
+  say(byId("look-why"), found.why ?? "");
   columns(found.columns);
   headed("rows-head", "rows", found.columns, found.rows);
   say(byId("rows-note"), found.left_out ? `and ${counted(found.left_out, "more column")}` : "");
 };
 
-const understood = ({ headline, columns: read, remarks }) => {
+const understood = ({ headline, columns: read, remarks }, { data }) => {
+  if (!isChosen(data)) return;
   byId("understood").hidden = false;
   say(byId("understood-headline"), headline);
   rows(byId("understood-columns"), read.map(({ name, kind, remark, doubt }) => ({ cells: [name, kind, [remark, doubt].filter(Boolean).join("; ")] })));
@@ -77,9 +81,9 @@ export const dataScreen = {
     byId("goal").addEventListener("change", aim);
     desk.steps(byId("data-form"), "look", form, { done: understood });
     const asked = () => ({ ...form(), out: byId("out").value, force: byId("force").checked });
-    const done = ({ task, lines }) => {
+    const done = ({ task, lines }, { data: file }) => {
       sessionStorage.setItem(`proposed ${task}`, JSON.stringify(lines));
-      desk.next({ screen: "task", query: { file: task, data: file.value } });
+      desk.next("task", { file: task, data: file });
     };
     desk.steps(byId("init-form"), "init", asked, { done });
     if (data.length) await choose(file.value, desk);

@@ -48,11 +48,11 @@ const act = async (why, path, form) => {
 // What a screen may ask of the page, and of the command. No answer and no failure comes to a screen that was left, and it
 // changes no other.
 const deskOf = (isShown) => {
-  const unlessLeft = (heard) => (came) => isShown() && heard(came);
+  const unlessLeft = (heard) => (...came) => isShown() && heard(...came);
 
   const get = (path, query) => new Promise((resolve, reject) => ask(path, query).then(unlessLeft(resolve), unlessLeft(reject)));
 
-  const next = unlessLeft(({ screen, query }) => {
+  const next = unlessLeft((screen, query) => {
     location.hash = `${screen}?${new URLSearchParams(query)}`;
   });
 
@@ -61,8 +61,8 @@ const deskOf = (isShown) => {
     say(byId("terminal-command"), text);
   });
 
-  // What a form does: runs a step, and shows beside its button how far it is, and what went wrong. The id of the form's
-  // button is its step's name.
+  // What a form does: runs a step, and shows beside its button how far it is, and what went wrong. `done` hears what came of it,
+  // and what was asked. The id of the form's button is its step's name.
   const steps = (form, name, values, { told = () => {}, done }) => {
     const [button, progress, why] = [byId(name), byId(`${name}-state`), byId(`${name}-why`)];
     form.addEventListener("submit", async (event) => {
@@ -76,7 +76,8 @@ const deskOf = (isShown) => {
           say(progress, now.state === "running" ? now.told.at(-1)?.text ?? "Working" : "");
           told(now.told);
         });
-        done(await work(name, values(), heard));
+        const asked = values();
+        done(await work(name, asked, heard), asked);
       } catch (error) {
         if (error instanceof Locked) return fail(error);
         why.hidden = false;
@@ -96,7 +97,7 @@ const deskOf = (isShown) => {
       button.disabled = true;
       const begun = await act(why, `/v1/${name}`, values());
       button.disabled = false;
-      if (begun) next({ screen: "swarm", query: { talk: begun.talk.number } });
+      if (begun) next("swarm", { talk: begun.talk.number });
     });
   };
 

@@ -137,7 +137,7 @@ def test_group_sizes_are_the_least_squares_of_all_tables():
 
 @pytest.mark.parametrize("total", [0.5, 40.0])
 def test_projected_cells_are_the_nearest_that_are_consistent(total):
-    values = np.random.default_rng(11).normal(2, 5, size=12)
+    values = RNG.normal(2, 5, size=12)
     found = projected(values, total)
     assert found.sum() == pytest.approx(total)
     start = np.full(12, total / 12)

@@ -249,7 +249,6 @@ def reversing() -> nn.Module:
     ],
 )
 def test_what_has_no_rule_or_disagrees_is_computed_in_full(make, shape, said):
-    torch.manual_seed(0)
     model, x, y = make(), torch.randn(33, *shape), torch.arange(33) % 3
     total = summed(model, x, y)
     assert total.method.startswith("each row in full (vmap), as book-keeping does not fit: ")
@@ -299,7 +298,6 @@ class Padded(Text):
 )
 def test_what_decides_by_the_values_of_a_batch_or_is_wrong_in_vmap_is_computed_row_by_row(make, x, said):
     """Hooks would not notice it, and stand-ins might all take the same way."""
-    torch.manual_seed(0)
     model, y = make(), torch.arange(9) % 3
     total = summed(model, x, y)
     assert total.method.startswith("each row by itself, as ")

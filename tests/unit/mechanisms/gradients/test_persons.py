@@ -97,7 +97,6 @@ def test_what_the_padding_holds_has_no_effect():
         def forward(self, x):
             return self.out(1 / x)
 
-    torch.manual_seed(0)
     x, y = torch.rand(3, 5) + 1, torch.tensor([0, 1, 2])
     model = AtZero()
     found = ClippedSum(objective(model, x, y), RADIUS, MOST, 4.0, 4)(x, y, torch.zeros(3, dtype=torch.int64))
@@ -181,7 +180,6 @@ def test_persons_of_a_model_that_takes_rows_one_by_one():
 
 def test_the_clip_is_shrunk_for_the_longest_sequences_of_any_width():
     """C' = C / (1 + nu + 2 gamma_N B rho): a person of width 8 has 8 times a row's products."""
-    torch.manual_seed(0)
     model, x, y = Text(), torch.randint(0, 20, (8, 6)), torch.randint(0, 3, (8,))
     total = summed(model, x, y)
     of_width = {1: total._ways[1].method(x, y)[0]}

@@ -15,11 +15,6 @@ from tests.own_models import Adapted
 from tests.unit.mechanisms.gradients.models import clipped_one_by_one, objective
 
 
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
 def weights(model):
     """The weight of each adapted layer as one matrix."""
     layers = [layer for layer in model.modules() if hasattr(layer, "lora_B")]

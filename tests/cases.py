@@ -1,16 +1,33 @@
-"""`make test` runs a sample of the cases of the longest tests, as their mark `sampled` says.
+"""Which cases of a test a run has.
 
-A mark names the sample, `sampled("training")`, or what is not in it, `sampled(without=["training"])`. One
-that names nothing leaves its whole test out. `.ci/run` runs all cases (`--full`), and so does a pytest to
-which somebody names a test.
+| command | cases |
+|---|---|
+| `make test` | those in the sample of their test, and all cases of a test without one |
+| `.ci/run`, `pytest --full`, a pytest to which somebody names a test | all but those of a soak |
+| `make soak` | those of a soak alone |
+
+A mark above a test names its sample, `@pytest.mark.sampled("training")`, or what is not in it,
+`@pytest.mark.sampled(without=["training"])`. One that names nothing leaves its whole test out. A case of a
+soak stands in the list of parameters, among those of every run: `soak(7)` in place of `7`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
+
+
+def soak(*values: object, name: str | None = None) -> Any:
+    """Returns a case of a soak, with a value for each of its parameters."""
+    return pytest.param(*values, marks=pytest.mark.soak, id=name)
+
+
+def soaks(cases: Iterable[object]) -> list[Any]:
+    """Returns a case of a soak for each value of a single parameter."""
+    return [soak(case) for case in cases]
 
 
 def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
