@@ -1,4 +1,4 @@
-"""One thread for each pytest that runs beside others: more would only wait for each other."""
+"""What each pytest of this tree, and each test, begins with."""
 
 import gc
 import os
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.anew import begin_anew, note_generators
 from tests.cases import left_out
-from tests.draws import begin_anew, note_generators
 from tests.workers import is_worker
 
-if is_worker():
-    os.environ["OMP_NUM_THREADS"] = "1"  # numpy and torch read it when they are loaded
+# More threads would mostly wait for each other. numpy and torch read it when they are loaded.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 # Processes that tests start, wherever they run, take their modules from this tree.
 os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
@@ -65,5 +65,5 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _draws_of_its_own(request: pytest.FixtureRequest) -> None:
+def _anew(request: pytest.FixtureRequest) -> None:
     begin_anew(getattr(request, "module", None))

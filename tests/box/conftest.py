@@ -7,18 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import torch
 
 from tests.box.box import Box
 from tests.box.disk import folder_in_memory
 from tests.box.invariants import all_rules
 
 MakeBox = Callable[..., Box]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture

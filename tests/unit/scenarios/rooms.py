@@ -6,7 +6,6 @@ from typing import Any
 
 from scenarios.engines.room import LocalRoom
 from scenarios.study.cells import Outcome
-from scenarios.study.threads import one_thread
 
 
 def room(
@@ -18,5 +17,4 @@ def room(
 
 
 def replayed(cell: Any, folder: Path = Path("nowhere"), threads: int = 1) -> Outcome:
-    with one_thread():
-        return cell.replay(room(folder, threads))
+    return cell.replay(room(folder, threads))

@@ -322,7 +322,7 @@ def test_one_thread_is_the_last_resort_and_is_not_for_others(monkeypatch):
     used, original = [], trial.Trial._is_independent
     only_alone = lambda self, way, width: way.one_thread and original(self, way, width)  # noqa: E731
     monkeypatch.setattr(trial.Trial, "_is_independent", only_alone)
-    torch.set_num_threads(3)  # the fixture of this folder takes it back
+    torch.set_num_threads(3)
     total = summed(model, x, y)
     method = total._ways[1].method
 

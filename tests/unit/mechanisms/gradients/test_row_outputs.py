@@ -59,7 +59,7 @@ def test_a_row_has_the_same_bits_whatever_rows_there_are_and_wherever_it_stands(
 ):
     monkeypatch.setattr(row_outputs, "_AT_ONCE", 100)
     torch.manual_seed(1)
-    torch.set_num_threads(2)  # the fixture of this folder takes it back
+    torch.set_num_threads(2)
     x = torch.rand(150, 6)
     outputs = RowOutputs(module, x[:1])
     assert torch.get_num_threads() == 2

@@ -1,6 +1,5 @@
 """Masks: pairs of files, a network that finds what they show, Dice, and masks of its own as files."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -33,15 +32,6 @@ def setting(folder: Path | None, **args: object) -> LearnerSetting:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_site(tmp_path_factory.mktemp("site"), 0, count=30)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Steps are so small that threads only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def learned(folder: Path) -> tuple[MaskLearner, np.ndarray]:

@@ -32,11 +32,9 @@ PLAIN = LocalTraining(epochs=2, batch_size=5, learning_rate=0.1)
 
 @pytest.fixture(params=[1, 2])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
     assert torch.get_num_threads() == request.param
-    torch.set_num_threads(before)
 
 
 def seeded(make: Callable[[], nn.Module]) -> nn.Module:

@@ -47,10 +47,10 @@ def test_one_cell_tells_its_rounds_and_then_its_end_and_leaves_the_threads(tmp_p
     assert told.ended == [("noised", 0)]
     assert told.rounds["noised", 0] == list(enumerate(here.shelf.get(CELLS[0]).figures, start=1))
     assert not here.shelf.log(CELLS[0]).exists()
-    before = torch.get_num_threads()
+    torch.set_num_threads(2)
     with one_thread():
         assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -1,7 +1,5 @@
 """Shadow models: their training data, and their losses."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -12,16 +10,8 @@ from node.system.errors import UserError
 from node.training.trainer import read_vector, write_vector
 from scenarios.clients.training import LocalTraining, train_clients
 from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
-from scenarios.study.threads import one_thread
 
 TRAINING = LocalTraining(epochs=3, batch_size=4, learning_rate=0.1)
-
-
-@pytest.fixture(autouse=True)
-def in_one_thread() -> Iterator[None]:
-    """Threads of such small operations would mostly wait for each other."""
-    with one_thread():
-        yield
 
 
 def made() -> MLP:

@@ -1,7 +1,5 @@
 """Gradient inversion: a bare update gives its row away; a sum of three, or a noised one, does not."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -12,16 +10,8 @@ from torch.nn import functional
 from node.models import MLP
 from node.training.trainer import read_vector, shapes, split_vector, write_vector
 from scenarios.inference.inversion import first_layer_input, guessed, matching_rows, similarity
-from scenarios.study.threads import one_thread
 
 RATE = 0.1
-
-
-@pytest.fixture(autouse=True)
-def in_one_thread() -> Iterator[None]:
-    """Threads of such small operations would mostly wait for each other."""
-    with one_thread():
-        yield
 
 
 def made() -> nn.Module:

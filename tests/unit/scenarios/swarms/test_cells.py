@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,6 @@ from node.runtime.privacy.budget import facts, make_mechanism
 from node.system.errors import UserError
 from node.task.load import load_task
 from node.training.trainer import shapes
-from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell, accuracy_of, each_round, lowest_figures, privacy_facts
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import OneByOne, Swarm, Together, datasets_of, seeded_words
@@ -43,15 +41,6 @@ def private(mechanism: str, *overrides: str, arm: str = "arm") -> SwarmCell:
 
 def swarm_of(one: SwarmCell) -> Swarm:
     return Swarm(one.task, datasets_of(one.task, one.peers), SALT)
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    assert torch.get_num_threads() == 2
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(
@@ -183,12 +172,14 @@ def test_no_two_peers_and_no_two_arms_have_the_same_noise() -> None:
     assert len({out.tobytes() for out in words}) == 3
 
 
-def test_the_same_cell_gives_the_same_whatever_ran_before_and_however_many_threads(two_threads: None) -> None:
+def test_the_same_cell_gives_the_same_whatever_ran_before_and_however_many_threads() -> None:
+    torch.set_num_threads(2)
     one = private("aldp")
     first = run(one)
     run(one.seeded(1))
-    with one_thread():
-        again = run(one)
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(1)
+    again = run(one)
     assert (first.figures, first.facts) == (again.figures, again.facts)
     assert run(replace(one, arm="other")).facts["model sha256"] != first.facts["model sha256"]
     assert run(one.seeded(1)).facts["model sha256"] != first.facts["model sha256"]

@@ -13,7 +13,6 @@ from node.system.errors import ConfigError
 from node.task.load import load_task
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep
-from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell
 from scenarios.swarms.lying import HONEST, MEMBERS, OWN, REFUSED, ROLLED_BACK, Lie, LyingSwarm, LyingSwarmCell
 from scenarios.swarms.replay import datasets_of
@@ -66,15 +65,14 @@ def test_liars_follow_from_the_seed_and_lie_in_their_rounds_and_no_others():
 def test_a_liar_sends_what_it_learned_forged_and_cut_to_the_bound(forgery: str, factor: float) -> None:
     one = cell(replace(ONE_LIAR, forgery=forgery), 1, "aggregation.clip=0.05")
     lying, honest = swarm_of(one), swarm_of(replace(one, lie=HONEST))
-    with one_thread():
-        for number in (1, 2):
-            lying.round(number)
-            honest.round(number)
-            (liar,) = lying.liars
-            for peer, (sent, true) in enumerate(zip(lying.offers, honest.offers, strict=True)):
-                forged = np.clip(factor * true.vector, -0.05, 0.05)
-                expected = forged if (peer, number) == (liar, 2) else true.vector
-                np.testing.assert_allclose(sent.vector, expected, atol=1e-5)
+    for number in (1, 2):
+        lying.round(number)
+        honest.round(number)
+        (liar,) = lying.liars
+        for peer, (sent, true) in enumerate(zip(lying.offers, honest.offers, strict=True)):
+            forged = np.clip(factor * true.vector, -0.05, 0.05)
+            expected = forged if (peer, number) == (liar, 2) else true.vector
+            np.testing.assert_allclose(sent.vector, expected, atol=1e-5)
     assert np.abs(lying.offers[liar].vector).max() == np.float32(0.05)
 
 

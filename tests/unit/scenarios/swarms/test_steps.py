@@ -9,7 +9,6 @@ import torch
 from node.data.dataset import Dataset
 from node.task.load import load_task
 from node.task.sections import Task
-from scenarios.study.threads import one_thread
 from scenarios.swarms.replay import datasets_of
 from scenarios.swarms.steps import StepSwarm, rules_of, servers_noise
 
@@ -49,25 +48,21 @@ def noise_std(swarm: StepSwarm) -> float:
 
 def test_a_step_is_the_one_that_follows_from_the_sum_of_all_words() -> None:
     task = task_of()
-    with one_thread():
-        swarm, other = swarm_of(task), swarm_of(task)
-        words = [trainer.contribution(other.base, 0).words for trainer in other.trainers]
-        summed = np.array(
-            [sum(int(value) for value in column) % 2**32 for column in zip(*words, strict=True)]
-        )
-        expected = other.trainers[3].following(other.base, 0, summed.astype(np.uint32))
-        swarm.take(1)
+    swarm, other = swarm_of(task), swarm_of(task)
+    words = [trainer.contribution(other.base, 0).words for trainer in other.trainers]
+    summed = np.array([sum(int(value) for value in column) % 2**32 for column in zip(*words, strict=True)])
+    expected = other.trainers[3].following(other.base, 0, summed.astype(np.uint32))
+    swarm.take(1)
     assert swarm.base.tobytes() == expected.tobytes()
 
 
 def test_a_round_has_its_steps_and_the_last_one_what_is_left() -> None:
     task = task_of()
-    with one_thread():
-        swarm = swarm_of(task)
-        accuracies = [swarm.round(number) for number in (1, 2)]
-        again = swarm_of(task)
-        for step in range(1, 7):
-            again.take(step)
+    swarm = swarm_of(task)
+    accuracies = [swarm.round(number) for number in (1, 2)]
+    again = swarm_of(task)
+    for step in range(1, 7):
+        again.take(step)
     assert swarm.base.tobytes() == again.base.tobytes(), "the same seed and the same six steps"
     assert accuracies[-1] == again.evaluated().accuracy
     assert swarm.ledger == again.ledger
@@ -76,10 +71,9 @@ def test_a_round_has_its_steps_and_the_last_one_what_is_left() -> None:
 
 def test_the_ledger_is_that_of_all_steps_and_says_epsilon_by_honest_members() -> None:
     task = task_of("privacy.epsilon=3")
-    with one_thread():
-        swarm = swarm_of(task)
-        for number in (1, 2):
-            swarm.round(number)
+    swarm = swarm_of(task)
+    for number in (1, 2):
+        swarm.round(number)
     ledger = swarm.ledger
     assert 2.0 < float(str(ledger["epsilon_spent"])) < 3.0, "steps in reserve are not spent"
     assert ledger["honest"] == 2
@@ -90,24 +84,21 @@ def test_the_ledger_is_that_of_all_steps_and_says_epsilon_by_honest_members() ->
 @pytest.mark.parametrize("honest", [2, 4])
 def test_the_noise_of_a_sum_is_that_of_all_members_shares(honest: int) -> None:
     task = task_of(f"privacy.honest={honest}", "privacy.sampling_probability=1.0", "privacy.epsilon=1")
-    with one_thread():
-        swarm = swarm_of(task)
-        rule = swarm.rules.mechanism.shared.gradient
-        found = noise_std(swarm)
+    swarm = swarm_of(task)
+    rule = swarm.rules.mechanism.shared.gradient
+    found = noise_std(swarm)
     assert found == pytest.approx(rule.noise_std * np.sqrt(PEERS / (honest + 1)), rel=0.03)
 
 
 def test_a_server_sums_the_same_gradients_with_the_noise_of_one() -> None:
     task = task_of("privacy.sampling_probability=1.0", "privacy.epsilon=1")
-    with one_thread():
-        server, swarm = server_of(task), swarm_of(task)
-        rule = server.rules.mechanism.shared
-        assert noise_std(server) == pytest.approx(rule.gradient.noise_std, rel=0.03)
+    server, swarm = server_of(task), swarm_of(task)
+    rule = server.rules.mechanism.shared
+    assert noise_std(server) == pytest.approx(rule.gradient.noise_std, rel=0.03)
     quiet = task_of("privacy.sampling_probability=1.0", "privacy.epsilon=1000000")
-    with one_thread():
-        server, swarm = server_of(quiet), swarm_of(quiet)
-        rule = server.rules.mechanism.shared
-        whole, parts = rule.decode(server.summed()), rule.decode(swarm.summed())
+    server, swarm = server_of(quiet), swarm_of(quiet)
+    rule = server.rules.mechanism.shared
+    whole, parts = rule.decode(server.summed()), rule.decode(swarm.summed())
     assert np.abs(whole - parts).max() < 8 * np.sqrt(3) * rule.gradient.noise_std + 16 * rule.unit
     assert np.abs(whole).max() > 100 * rule.gradient.noise_std
 

@@ -15,7 +15,6 @@ from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import FederatedDataset
 from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
-from scenarios.study.threads import one_thread
 from scenarios.systems.nbafl.arms import ARMS, CELLS, WAYS
 from tests.unit.scenarios.rooms import room
 from tests.unit.scenarios.systems.test_nbafl import NO_NOISE, TEST, mnist_arm, table_arm
@@ -77,8 +76,7 @@ def shortened(arm: str) -> FederatedCell:
 
 def test_arms_of_the_writers_run_and_much_noise_costs(small):
     arms = (NO_NOISE, TEST, table_arm(FEDERATEDSCOPE, *MOST), table_arm(PAPER, *MOST))
-    with one_thread():
-        quiet, tested, theirs, papers = (shortened(arm).replay(small) for arm in arms)
+    quiet, tested, theirs, papers = (shortened(arm).replay(small) for arm in arms)
     assert quiet.final > 0.9
     assert papers.final < theirs.final < quiet.final
     assert tested.facts["largest upload noise std"] < theirs.facts["largest upload noise std"]
@@ -91,15 +89,13 @@ def test_mnist_arms_run_on_rows_of_images(small):
         rows=RowChoice("mnist", 500),
         model=ModelSection("node.models:MLP", {"sizes": [784, 16, 10]}),
     ).lasting(3)
-    with one_thread():
-        outcome = cell.replay(small)
+    outcome = cell.replay(small)
     assert len(outcome.figures) == 3
     assert outcome.facts["epsilon"] > outcome.facts["stated"] == 100.0
 
 
 def test_the_same_seed_gives_the_same_and_another_does_not(small):
     cell = shortened(table_arm(PAPER, *MOST)).lasting(2)
-    with one_thread():
-        once, again, other = (cell.seeded(seed).replay(small) for seed in (1, 1, 2))
+    once, again, other = (cell.seeded(seed).replay(small) for seed in (1, 1, 2))
     assert (once.figures, once.facts) == (again.figures, again.facts)
     assert once.facts["model sha256"] != other.facts["model sha256"]

@@ -18,7 +18,6 @@ from scenarios.engines.federation import Shape
 from scenarios.engines.vertical_worker import Answers, Wire, left, named
 from scenarios.study.cells import cell_name
 from scenarios.study.costs import DOWN, EPSILON, MEASURED, TRAFFIC, UP, epsilon_after
-from scenarios.study.threads import one_thread
 from scenarios.vertical.cell import (
     LOSS,
     READ,
@@ -273,8 +272,7 @@ def test_rounds_of_a_federation_are_the_requests_of_the_plan(folder: Path) -> No
     leaders, _ = dealt(room(folder).vertical("criteo"))
     plan = plan_of(cell, len(leaders.labels), len(leaders.evaluated_labels))
     wire = Wire(Near(answer))
-    with one_thread():
-        found = epochs_of(cell, plan, leaders, wire, SystemWords(), room(folder))
+    found = epochs_of(cell, plan, leaders, wire, SystemWords(), room(folder))
     expected = replayed(cell, folder)
     assert (found.figures, found.facts, found.series) == (expected.figures, expected.facts, expected.series)
     assert wire.server.rounds == list(range(1, 11))

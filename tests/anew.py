@@ -1,7 +1,8 @@
-"""A test draws the same numbers, whatever ran before it in its process.
+"""Each test draws the same numbers, in one thread of torch, whatever ran before it in its process.
 
 Without this a test whose numbers come from a generator of its module, or from torch's own, would have others
-in each run: which tests a process runs, and when, depends on how fast the others are.
+in each run: which tests a process runs, and when, depends on how fast the others are. More threads than one
+would mostly wait for each other; a test that is about them asks for more.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ def note_generators(items: Iterable[pytest.Item]) -> None:
 
 
 def begin_anew(module: ModuleType | None) -> None:
-    """Sets the generators of a module, and torch's, to where they are at the beginning of each test."""
+    """Sets the generators of a module, and torch's with its threads, to what they are before each test."""
     for bits, state in _AS_COLLECTED.get(module, ()) if module else ():
         bits.state = state
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(0)
+        torch.set_num_threads(1)
