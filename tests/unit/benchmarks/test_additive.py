@@ -73,6 +73,5 @@ def test_a_figure_holds_if_it_is_above_the_model_beside_and_not_below_its_goal_a
     assert found.record["beside"][0]["difference_error"] == pytest.approx(0.02)
 
 
-def test_an_unknown_set_is_refused(capsys):
-    assert main(["additive", "--sets", "wine"]) == 2
-    assert "--sets wine: allowed are adult, loan" in capsys.readouterr().err
+def test_an_unknown_set_is_refused(one_line):
+    assert "--sets wine: allowed are adult, loan" in one_line(main, ["additive", "--sets", "wine"])

@@ -67,9 +67,8 @@ def told(capsys, command, *argv):
     assert command.main([str(part) for part in argv]) == 2
     said = capsys.readouterr()
     assert after_opening(said.out) == ""
-    lines = said.err.splitlines()
-    assert len(lines) == 1, lines
-    return lines[0]
+    (line,) = said.err.splitlines()
+    return line
 
 
 def spoilt(change, tensors=None):

@@ -37,15 +37,6 @@ QUICK = (
 KEPT = "what is stored stays, and the same command goes on from there"
 
 
-def told(capsys, status, call):
-    """Returns the one line of a call that ends with `status`."""
-    assert call() == status
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1, lines
-    assert "Traceback" not in lines[0]
-    return lines[0]
-
-
 def node(folder, *more):
     """Returns the arguments of a lone node."""
     argv = f"--peers 127.0.0.1:1 --listen 127.0.0.1:0 --shard 0/20 --out {folder}"
@@ -65,12 +56,12 @@ def again(folder):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_is_no_fault_of_the_program(capsys):
+def test_a_full_disk_is_no_fault_of_the_program(one_line):
     def fill():
         Path("/dev/full").write_text("x")
         return 0
 
-    line = told(capsys, 1, lambda: guarded(fill, False, complain(NO_LOG, "node")))
+    line = one_line(guarded, fill, False, complain(NO_LOG, "node"), status=1)
     assert line == f"error: No space left on device; make room there; {KEPT}"
 
 
@@ -129,29 +120,29 @@ def test_a_database_on_a_full_disk_is_told_to_get_room(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "why"), [("file", "File exists"), ("file/run", "Not a directory")])
-def test_an_out_that_can_not_be_is_named(tmp_path, capsys, name, why):
+def test_an_out_that_can_not_be_is_named(tmp_path, one_line, name, why):
     (tmp_path / "file").touch()
-    line = told(capsys, 2, lambda: main(node(tmp_path / name)))
+    line = one_line(main, node(tmp_path / name))
     assert line == f"error: --out {tmp_path / name} cannot be used: {why}"
 
 
-def test_a_damaged_history_loses_its_damaged_lines_alone(tmp_path, capsys):
+def test_a_damaged_history_loses_its_damaged_lines_alone(tmp_path, one_line):
     out = lived(tmp_path / "a")
     whole = (out / "history.jsonl").read_bytes()
     (out / "history.jsonl").write_bytes(b"\xff\xfe\x00garbage\n" + whole)
-    assert "1 round alone" in told(capsys, 1, again(out))
+    assert "1 round alone" in one_line(again(out), status=1)
     damaged = b"\xff\xfe\x00garbage\n" + whole
     assert (out / "history.jsonl").read_bytes().startswith(damaged)
     assert len((out / "history.jsonl").read_bytes().splitlines()) == len(damaged.splitlines()) + 1
 
 
-def test_a_folder_in_the_place_of_a_file_is_named(tmp_path, capsys):
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path, one_line):
     out = lived(tmp_path / "a")
     for name in ("history.jsonl", "summary.json", "model.safetensors"):
         kept = (out / name).read_bytes()
         (out / name).unlink()
         (out / name).mkdir()
-        line = told(capsys, 1, again(out))
+        line = one_line(again(out), status=1)
         advice = "Is a directory; a folder has the name of a file: move it away"
         assert line == f"error: {out / name}: {advice}; {KEPT}"
         (out / name).rmdir()
@@ -167,11 +158,11 @@ def test_a_folder_in_the_place_of_a_file_is_named(tmp_path, capsys):
         ("x" * 300, "read", "File name too long"),
     ],
 )
-def test_a_key_file_that_can_not_be_is_named(tmp_path, capsys, name, told_, why):
+def test_a_key_file_that_can_not_be_is_named(tmp_path, one_line, name, told_, why):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     argv = node(tmp_path / "out", "--key", str(tmp_path / name))
-    line = told(capsys, 2, lambda: main(argv))
+    line = one_line(main, argv)
     assert line == f"error: the key file {tmp_path / name} cannot be {told_}: {why}"
 
 
@@ -190,11 +181,11 @@ def test_a_key_that_does_not_fit_on_the_disk_leaves_no_half(tmp_path):
     assert not path.exists()
 
 
-def test_the_key_command_names_what_is_no_path(tmp_path, capsys):
-    assert told(capsys, 2, lambda: key.main([""])) == "error: FILE '' is refused; allowed: a path"
-    assert "the following arguments are required: FILE" in told(capsys, 2, lambda: key.main([]))
+def test_the_key_command_names_what_is_no_path(tmp_path, one_line):
+    assert one_line(key.main, [""]) == "error: FILE '' is refused; allowed: a path"
+    assert "the following arguments are required: FILE" in one_line(key.main, [])
     (tmp_path / "file").touch()
-    line = told(capsys, 2, lambda: key.main([str(tmp_path / "file" / "a" / "node.key")]))
+    line = one_line(key.main, [str(tmp_path / "file" / "a" / "node.key")])
     assert "file/a/node.key cannot be read: Not a directory" in line
 
 
@@ -219,9 +210,9 @@ def test_a_listen_where_this_machine_is_not_is_named(listen_to, status, line):
     --peers 192.0.2.1:9001 --open --shard 0/3 => 192.0.2.1:9001 is another machine: say where it can reach
         this node with --listen HOST:PORT
 """)
-def test_peers_that_can_not_be_are_refused_before_anything_is_written(tmp_path, capsys, argv, line):
+def test_peers_that_can_not_be_are_refused_before_anything_is_written(tmp_path, one_line, argv, line):
     words = [*argv.replace("HERE", "127.0.0.1").split(), "--out", str(tmp_path / "a")]
-    assert told(capsys, 2, lambda: main(words)) == f"error: {line}"
+    assert one_line(main, words) == f"error: {line}"
     assert not (tmp_path / "a").exists()
 
 
@@ -246,10 +237,10 @@ def test_peers_that_can_not_be_are_refused_before_anything_is_written(tmp_path, 
     --listen HERE --log-level x => --log-level 'x' is refused; allowed: debug, info,
     --peers HERE => unrecognized arguments: --peers 127.0.0.1:0; python -m node.tracker --help
 """)
-def test_a_trackers_bad_arguments(argv, line, capsys, tmp_path, monkeypatch):
+def test_a_trackers_bad_arguments(argv, line, one_line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = argv.replace("HERE", "127.0.0.1:0").split()
-    assert told(capsys, 2, lambda: tracker.main(words)).startswith(f"error: {line}")
+    assert one_line(tracker.main, words).startswith(f"error: {line}")
 
 
 @cases("""
@@ -261,11 +252,11 @@ def test_a_trackers_bad_arguments(argv, line, capsys, tmp_path, monkeypatch):
     --log= => --log '' is refused; allowed: text or json
     --log-level all => --log-level 'all' is refused; allowed: debug, info, warning, error
 """)
-def test_a_nodes_bad_arguments(more, line, capsys, tmp_path):
-    assert told(capsys, 2, lambda: main(node(tmp_path / "a", *more.split()))).startswith(f"error: {line}")
+def test_a_nodes_bad_arguments(more, line, one_line, tmp_path):
+    assert one_line(main, node(tmp_path / "a", *more.split())).startswith(f"error: {line}")
 
 
-def test_only_debug_shows_a_traceback(capsys, tmp_path):
+def test_only_debug_shows_a_traceback(capsys, one_line, tmp_path):
     argv = [
         "--peers",
         "127.0.0.1:1",
@@ -276,23 +267,23 @@ def test_only_debug_shows_a_traceback(capsys, tmp_path):
         "--data",
         "no.csv",
     ]
-    assert told(capsys, 2, lambda: main(argv)).startswith("error: data file 'no.csv' cannot be read")
+    assert one_line(main, argv).startswith("error: data file 'no.csv' cannot be read")
     assert main([*argv, "--debug"]) == 2
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
-def test_a_folder_in_use_is_named(tmp_path, capsys):
+def test_a_folder_in_use_is_named(tmp_path, one_line):
     out = tmp_path / "a"
     lock = Lock(out)
-    line = told(capsys, 1, lambda: main(node(out)))
+    line = one_line(main, node(out), status=1)
     assert line.startswith(f"error: --out {out} is in use by another node")
     assert line.endswith(": end that one, or give another --out")
     lock.release()
 
 
-def test_a_path_with_a_zero_in_it_can_only_come_from_a_file(tmp_path, capsys):
+def test_a_path_with_a_zero_in_it_can_only_come_from_a_file(tmp_path, one_line):
     (tmp_path / "t.toml").write_text('data = "a\\u0000.csv"\npeers = "127.0.0.1:1"\n')
-    line = told(capsys, 2, lambda: main(["--config", str(tmp_path / "t.toml")]))
+    line = one_line(main, ["--config", str(tmp_path / "t.toml")])
     assert line == f"error: data in {tmp_path / 't.toml'} 'a\\x00.csv' is refused; allowed: a path"
     (tmp_path / "t.toml").write_text('peers = "127.0.0.1:1"\n[set.data]\nsource = "a\\u0000.csv"\n')
     options = parse_arguments(["--config", str(tmp_path / "t.toml")])

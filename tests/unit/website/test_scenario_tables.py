@@ -140,18 +140,16 @@ def test_no_sentence_has_a_figure_of_its_own_unless_it_is_known_not_to_be_stored
     assert "\n<!-- figure:" not in path.read_text("utf-8"), "Markdown would take it for a block of HTML"
 
 
-def test_a_stale_page_is_named_and_then_mended_and_a_missing_one_refused(docs, capsys):
-    assert main(["--check"], docs) == 1
-    assert capsys.readouterr().err == (
-        "error: docs/scenarios/made.md is not what docs/results says; run python -m website.scenario_tables\n"
+def test_a_stale_page_is_named_and_then_mended_and_a_missing_one_refused(docs, capsys, one_line):
+    assert one_line(main, ["--check"], docs, status=1) == (
+        "error: docs/scenarios/made.md is not what docs/results says; run python -m website.scenario_tables"
     )
     assert main([], docs) == 0
     assert main(["--check"], docs) == 0
     assert main([], docs) == 0
     assert capsys.readouterr().out == "docs/scenarios/made.md\n"
     (docs / "scenarios" / "made.md").unlink()
-    assert main([], docs) == 2
-    assert capsys.readouterr().err == "error: made.toml has no page made.md beside it; write that page\n"
+    assert one_line(main, [], docs) == "error: made.toml has no page made.md beside it; write that page"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +163,7 @@ def test_a_page_is_stale_when_a_verdict_or_a_figure_changes(docs, old, new):
     assert main(["--check"], docs) == 1
 
 
-def test_a_new_result_is_kept_packed_and_the_page_is_held_to_its_seeds(docs, tmp_path, capsys):
+def test_a_new_result_is_kept_packed_and_the_page_is_held_to_its_seeds(docs, tmp_path, capsys, one_line):
     arms = {arm: own for arm, own in RESULT["arms"].items() if "seeds" in own}
     study = {**RESULT, "arms": arms, "configuration": {"arms": {arm: {"rate": 0.1} for arm in arms}}}
     given, table = tmp_path / "result.json", docs / "results" / "made.parquet"
@@ -180,14 +178,11 @@ def test_a_new_result_is_kept_packed_and_the_page_is_held_to_its_seeds(docs, tmp
     )
     assert main(["--check"], docs) == 1
     table.write_bytes(table.read_bytes()[:-9])
-    capsys.readouterr()
-    assert main(["--check"], docs) == 2
-    assert capsys.readouterr().err == (
-        f"error: made.toml: {table} does not hold the seeds of made.json; restore the two files of one run\n"
+    assert one_line(main, ["--check"], docs) == (
+        f"error: made.toml: {table} does not hold the seeds of made.json; restore the two files of one run"
     )
     given.write_text(json.dumps(RESULT))
-    assert main([str(given)], docs) == 2
-    assert "the result has no arms with seeds" in capsys.readouterr().err
+    assert "the result has no arms with seeds" in one_line(main, [str(given)], docs)
 
 
 def test_the_tables_say_figures_verdicts_and_where_they_come_from(docs):
@@ -224,14 +219,12 @@ def test_the_tables_say_figures_verdicts_and_where_they_come_from(docs):
         ("rows = ", "rows ", "made.toml: Expected '='"),
     ],
 )
-def test_a_wrong_specification_is_one_line_that_names_it(docs, capsys, old, new, told):
+def test_a_wrong_specification_is_one_line_that_names_it(docs, one_line, old, new, told):
     assert old in SPECIFICATION
     (docs / "scenarios" / "made.toml").write_text(SPECIFICATION.replace(old, new))
-    assert main([], docs) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: made.toml")
-    assert told in said
-    assert said.count("\n") == 1
+    line = one_line(main, [], docs)
+    assert line.startswith("error: made.toml")
+    assert told in line
 
 
 @pytest.mark.parametrize("cut", ["<!-- end -->", "<!-- table: statements -->"])

@@ -204,12 +204,9 @@ def test_what_is_refused(owner):
     none.toml PEERS => task file 'none.toml' cannot be read: No such file or directory
     ward.toml --data none.csv PEERS => data file 'none.csv' cannot be read
 """)
-def test_what_the_command_refuses(owner, capsys, argv, line):
+def test_what_the_command_refuses(owner, one_line, argv, line):
     argv = argv.replace("ROWS", " ".join(ROWS)).replace("PEERS", " ".join(PEERS)).split()
-    assert agree.main(argv) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: {line}")
-    assert said.count("\n") == 1
+    assert one_line(agree.main, argv).startswith(f"error: {line}")
 
 
 def test_usage_and_an_agreed_task_that_is_none_which_is_not_written(capsys, tmp_path):

@@ -106,10 +106,9 @@ def test_a_damaged_array_under_a_schema(here):
         (key, "/proc/none/node.key", "the folder /proc/none cannot be made: No such file or directory"),
     ],
 )
-def test_what_a_command_can_not_use(here, capsys, command, argv, line):
+def test_what_a_command_can_not_use(here, one_line, command, argv, line):
     pq.write_table(pa.table({"a": [1, 2], "y": [[1], [2]]}), "a.parquet")
-    assert command.main(argv.split()) == 2
-    assert capsys.readouterr().err == f"error: {line}\n"
+    assert one_line(command.main, argv.split()) == f"error: {line}"
 
 
 def test_images_have_classes_only(here):

@@ -31,9 +31,8 @@ OWN = Own("/data/b.csv")
         ("nonsense", 'error: "nonsense" is no code; allowed: HOST/DDDDD-word-word-word, as'),
     ],
 )
-def test_a_mistyped_code_costs_no_try(code, line, capsys):
-    assert main([code, "--data", "b.csv", "--yes"]) == 2
-    assert capsys.readouterr().err.startswith(line)
+def test_a_mistyped_code_costs_no_try(code, line, one_line):
+    assert one_line(main, [code, "--data", "b.csv", "--yes"]).startswith(line)
 
 
 def test_each_code_has_a_folder_and_keeps_it(tmp_path, monkeypatch):

@@ -196,7 +196,7 @@ def test_arrays(run, tmp_path):
         assert ("metrics: none" in out) is not is_measured
 
 
-def test_what_is_wrong_is_one_line(run, tmp_path):
+def test_what_is_wrong_is_one_line(run, tmp_path, one_line):
     node = run(2)
     header = (*HEADER, "ill")
 
@@ -219,8 +219,7 @@ def test_what_is_wrong_is_one_line(run, tmp_path):
     told = node.refused(node.data)
     assert told.startswith("error: --model '")
     assert told.endswith("cannot be read: No such file or directory")
-    assert predict.main(["--model", "x"]) == 2
-    assert "the following arguments are required: --data" in node.capsys.readouterr().err
+    assert "the following arguments are required: --data" in one_line(predict.main, ["--model", "x"])
 
 
 @pytest.mark.parametrize(

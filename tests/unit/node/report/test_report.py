@@ -56,48 +56,49 @@ def test_tables_alone_are_written_where_they_alone_are_asked_for(run, tmp_path, 
 
 
 @pytest.mark.parametrize("option", ["--html", "--csv", "--parquet"])
-def test_a_file_that_is_no_report_is_kept_unless_forced(run, tmp_path, capsys, option):
+def test_a_file_that_is_no_report_is_kept_unless_forced(run, tmp_path, one_line, option):
     path = tmp_path / "data"
     path.write_text("somebody's rows")
-    assert main([str(run), option, str(path)]) == 2
-    assert "exists and is no earlier report; give another, or --force" in capsys.readouterr().err
+    assert "exists and is no earlier report; give another, or --force" in one_line(
+        main, [str(run), option, str(path)]
+    )
     assert path.read_text() == "somebody's rows"
     assert main([str(run), option, str(path), "--force"]) == 0
     assert path.read_text("latin-1") != "somebody's rows"
 
 
-def test_a_damaged_run_changes_no_file(run, tmp_path, capsys):
+def test_a_damaged_run_changes_no_file(run, tmp_path, one_line):
     other = run_in(tmp_path / "runs" / "b")
     (other / VIEW).write_text("{")
-    assert main([str(run), str(other), "--csv", "a.csv", "--html", "a.html"]) == 1
-    assert f"{other / VIEW} is damaged" in capsys.readouterr().err
+    assert f"{other / VIEW} is damaged" in one_line(
+        main, [str(run), str(other), "--csv", "a.csv", "--html", "a.html"], status=1
+    )
     assert not (tmp_path / "a.csv").exists()
 
 
-def test_a_folder_without_a_run_and_one_that_cannot_be_written_are_one_line(run, tmp_path, capsys):
-    assert main([str(tmp_path / "nowhere")]) == 2
-    assert main([str(run), "--csv", str(tmp_path / "no" / "a.csv")]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 2
-    assert "cannot be written" in said[1]
+def test_a_folder_without_a_run_and_one_that_cannot_be_written_are_one_line(run, tmp_path, one_line):
+    assert "nowhere" in one_line(main, [str(tmp_path / "nowhere")])
+    assert "cannot be written" in one_line(main, [str(run), "--csv", str(tmp_path / "no" / "a.csv")])
 
 
 @pytest.mark.parametrize("cls", [TREES, ADDITIVE])
-def test_trees_alone_are_a_file_for_xgboost(run, tmp_path, capsys, cls):
+def test_trees_alone_are_a_file_for_xgboost(run, tmp_path, one_line, cls):
     model = {"class": cls, "args": {"trees": 2}}
     task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": TABLE}})
     about = {"task": task_table(task), "classes": 2, "row": [7]}
     write_model(run / "model.safetensors", whole_model(make(task.model, 0), {}), about)
     is_trees = cls == TREES
-    assert main([str(run), "--xgboost", "trees.json"]) == (0 if is_trees else 2)
+    argv = [str(run), "--xgboost", "trees.json"]
     if is_trees:
+        assert main(argv) == 0
         found = json.loads((tmp_path / "trees.json").read_text())
         assert found["learner"]["feature_names"] == ["age", "ward", "smoker", "seen"]
     else:
         line = (
             "--xgboost is refused: model.class = 'node.models:Additive' is not of trees alone; allowed: 'node"
         )
-        assert line in capsys.readouterr().err
+        assert line in one_line(main, argv)
     run_in(tmp_path / "runs" / "b")
-    assert main([str(tmp_path / "runs"), "--xgboost", "both.json"]) == 2
-    assert "--xgboost is of one model, not of 2 runs; give one folder" in capsys.readouterr().err
+    assert "--xgboost is of one model, not of 2 runs; give one folder" in one_line(
+        main, [str(tmp_path / "runs"), "--xgboost", "both.json"]
+    )

@@ -94,7 +94,7 @@ def test_a_key_is_made_once(tmp_path):
 
 
 @pytest.mark.parametrize("command", [start, stats])
-def test_a_swarm_s_statistics_are_computed_with_its_list(folder, command, capsys):
+def test_a_swarm_s_statistics_are_computed_with_its_list(folder, command, one_line):
     text = b"""\
 [task]
 name = "ward"
@@ -107,8 +107,9 @@ columns = [{ name = "age", kind = "number", mean = 50.0, std = 9.0, low = 0.0, h
     write_swarm(folder, Swarm(closed(task=text), Own(str(folder / "b.csv"))))
     (folder / TASK).write_bytes(text)
     (folder / "b.csv").write_text("age,died\n" + "70,yes\n" * 19)
-    assert command.main([str(folder)]) == 2
-    assert "has 19 rows; allowed by statistics.least_rows: 20 or more" in capsys.readouterr().err
+    assert "has 19 rows; allowed by statistics.least_rows: 20 or more" in one_line(
+        command.main, [str(folder)]
+    )
     options = statistics_options(NodeOptions, folder)
     assert (options.out, options.key) == (folder / "statistics", key_file(folder))
     assert options.roster == closed(task=text).digest

@@ -15,9 +15,8 @@ from node.start.__main__ import main
         (["--yes"], "the folder comes first"),
     ],
 )
-def test_what_is_refused(argv, why, tmp_path, capsys):
-    assert main([word.replace("FOLDER", str(tmp_path)) for word in argv]) == 2
-    assert why in capsys.readouterr().err
+def test_what_is_refused(argv, why, tmp_path, one_line):
+    assert why in one_line(main, [word.replace("FOLDER", str(tmp_path)) for word in argv])
 
 
 @pytest.mark.parametrize(("argv", "status"), [(["--help"], 0), ([], 2)])

@@ -65,15 +65,14 @@ def out(used, tmp_path) -> Path:
 
 
 @pytest.fixture
-def refused(capsys):
+def refused(one_line):
     """Returns a function that starts a node: it refuses a folder in one line, and leaves it as it is."""
 
     def call(out: Path, *more: str) -> str:
         before = contents(out)
-        assert main(argv(out, *more)) == 2
-        line = capsys.readouterr().err
-        assert (line.count("\n"), contents(out)) == (1, before)
-        return line.rstrip("\n")
+        line = one_line(main, argv(out, *more))
+        assert contents(out) == before
+        return line
 
     return call
 
@@ -90,15 +89,14 @@ def test_another_key_or_none_is_refused(refused, out, used):
 
 
 @pytest.mark.parametrize("lost", ["summary.json", "certificates"])
-def test_a_folder_of_version_1_under_another_key_is_refused(capsys, tmp_path, lost):
+def test_a_folder_of_version_1_under_another_key_is_refused(one_line, tmp_path, lost):
     """The folder does not name its owner, but its summary and its certificates do."""
     out = copy_of(V1 / "0", tmp_path / "out")
     (shutil.rmtree if lost == "certificates" else Path.unlink)(out / lost)
     (out / "node.key").unlink()
     write_key(out / "node.key", new_seed())
     before = contents(out)
-    assert main(argv(out)) == 2
-    line = capsys.readouterr().err
+    line = one_line(main, argv(out))
     assert f"--out {out} belongs to " in line
     assert "put that key's file back, or give another --out" in line
     assert contents(out).keys() <= before.keys()

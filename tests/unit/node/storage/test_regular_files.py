@@ -46,17 +46,10 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def told(capsys, command, *argv):
-    assert command(argv) == 2
-    said = capsys.readouterr()
-    (line,) = said.err.splitlines()
-    return line
-
-
 @pytest.mark.parametrize("name", ["p.csv", "p.tsv.gz", "p.npz", "p.parquet"])
-def test_a_pipe_as_data(here, capsys, name):
+def test_a_pipe_as_data(here, capsys, one_line, name):
     line = f"data file '{name}' cannot be read: {PIPE}"
-    assert told(capsys, init.main, "--out", "new.toml", "--data", name) == f"error: {line}"
+    assert one_line(init.main, ["--out", "new.toml", "--data", name]) == f"error: {line}"
     with pytest.raises(ConfigError, match=re.escape(line)):
         load_dataset(load_task("task.toml", ()), Path(name), None)
     assert check.main(["task.toml", "--data", name]) == 2
@@ -65,7 +58,7 @@ def test_a_pipe_as_data(here, capsys, name):
         with pytest.raises(ConfigError, match=re.escape(line)):
             read_rows(Path(name), load_task("task.toml", ()), 2, (2,))
     none = "error: data folder 'pipes' has no images by class; allowed: a folder for each class"
-    assert told(capsys, init.main, "--out", "new.toml", "--data", "pipes").startswith(none)
+    assert one_line(init.main, ["--out", "new.toml", "--data", "pipes"]).startswith(none)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +70,13 @@ def test_a_pipe_as_data(here, capsys, name):
         (("--shard", "0/20", "--key", "p"), f"the key file p cannot be read: {PIPE}"),
     ],
 )
-def test_a_pipe_as_another_file_of_a_node(here, capsys, argv, line):
-    assert told(capsys, main, *ALONE, "--out", "run", *argv) == f"error: {line}"
+def test_a_pipe_as_another_file_of_a_node(here, one_line, argv, line):
+    assert one_line(main, [*ALONE, "--out", "run", *argv]) == f"error: {line}"
     assert not Path("run").exists()
 
 
-def test_a_pipe_as_a_model_or_as_weights_to_begin_with(here, capsys):
-    line = told(capsys, predict.main, "--model", "p.safetensors", "--data", "ward.csv")
+def test_a_pipe_as_a_model_or_as_weights_to_begin_with(here, one_line):
+    line = one_line(predict.main, ["--model", "p.safetensors", "--data", "ward.csv"])
     assert line == f"error: --model 'p.safetensors' cannot be read: {PIPE}"
     with pytest.raises(Exception, match=rf"p\.safetensors cannot be read: {PIPE}; start with another --out"):
         read_tensors(Path("p.safetensors"))

@@ -185,12 +185,10 @@ def test_what_was_made_elsewhere_is_judged_by_its_structure_and_kept(tmp_path, c
 
 
 @pytest.mark.parametrize("name", ["mnist", "femnist-digits"])
-def test_what_can_not_be_fetched_is_one_line(name, tmp_path, monkeypatch, capsys):
+def test_what_can_not_be_fetched_is_one_line(name, tmp_path, monkeypatch, one_line):
     monkeypatch.setitem(PUBLISHED, name, replace(PUBLISHED[name], mirrors=(nobody_there(),)))
-    assert main(["data", name, "--data-dir", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert f"scenarios: {PUBLISHED[name].files[0].name} could not be fetched: 127.0.0.1:" in said
+    line = one_line(main, ["data", name, "--data-dir", str(tmp_path)], status=1)
+    assert f"scenarios: {PUBLISHED[name].files[0].name} could not be fetched: 127.0.0.1:" in line
 
 
 def test_without_a_name_it_says_where_each_lies_and_how_large_it_is(tmp_path, capsys):
@@ -240,9 +238,7 @@ def test_sizes_are_readable_and_those_that_nobody_states_are_said(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["", "mnist", "femnist-digits"])
-def test_a_folder_that_the_system_refuses_is_one_line(name, capsys, tmp_path):
-    assert main(["data", *name.split(), "--data-dir", str(tmp_path / ("x" * 300))]) == 1
-    said = capsys.readouterr().err
-    assert "File name too long" in said
-    assert "--data-dir" in said
-    assert said.count("\n") == 1
+def test_a_folder_that_the_system_refuses_is_one_line(name, one_line, tmp_path):
+    line = one_line(main, ["data", *name.split(), "--data-dir", str(tmp_path / ("x" * 300))], status=1)
+    assert "File name too long" in line
+    assert "--data-dir" in line

@@ -312,13 +312,11 @@ async def test_what_is_offered_is_fetched_made_and_read(name, tmp_path, monkeypa
     assert not list(data.rglob("*.partial"))
 
 
-def test_a_file_from_elsewhere_of_which_nothing_can_be_made_is_one_line(tmp_path, capsys):
+def test_a_file_from_elsewhere_of_which_nothing_can_be_made_is_one_line(tmp_path, one_line):
     (tmp_path / "loan").mkdir()
     lending_club(tmp_path / "loan", [], ["a", "b"])
-    assert main(["data", "loan", "--data-dir", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert "has a column loan_status; remove that file and run the command again" in said
-    assert said.count("\n") == 1
+    line = one_line(main, ["data", "loan", "--data-dir", str(tmp_path)], status=1)
+    assert "has a column loan_status; remove that file and run the command again" in line
     assert not (tmp_path / LOAN_FILE).exists()
 
 

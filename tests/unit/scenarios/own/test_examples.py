@@ -49,20 +49,7 @@ def run(folder: Path) -> Run:
     return call
 
 
-@pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Returns a function that runs a command that is refused, and returns its one line."""
-
-    def call(*argv: str) -> str:
-        capsys.readouterr()
-        assert main(argv) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        return line
-
-    return call
-
-
-def test_a_study_by_file_is_run_and_judged_again(run: Run, said, folder: Path, capsys) -> None:
+def test_a_study_by_file_is_run_and_judged_again(run: Run, one_line, folder: Path, capsys) -> None:
     few = ("--set", "scenario.arms=ldp-*,dp-sgd-epsilon1,no-noise")
     result = run("study.toml", "--quick", "--rounds", "1", *few)
     assert len(result["arms"]) == 5
@@ -73,9 +60,9 @@ def test_a_study_by_file_is_run_and_judged_again(run: Run, said, folder: Path, c
     assert len(rows) == 5 * 2 * 1  # arms, seeds, rounds
     assert {row["epsilon"] for row in rows} == {"", "1", "10", "100"}
 
-    assert "none of the catalogue; name the study" in said("judge", "out/result.json")
+    assert "none of the catalogue; name the study" in one_line(main, ["judge", "out/result.json"])
     wrong = ("judge", "out/result.json", "--study", "attack.toml")
-    assert "the result is of 'two-mechanisms', and --study attack.toml is 'attack'" in said(*wrong)
+    assert "the result is of 'two-mechanisms', and --study attack.toml is 'attack'" in one_line(main, wrong)
     assert main(["judge", "out/result.json", "--study", "study.toml"]) == 0
     assert "The figure rises as epsilon grows (mechanism ldp)" in " ".join(capsys.readouterr().out.split())
 
@@ -115,13 +102,13 @@ def test_they_run_in_a_study_of_the_catalogue(run: Run) -> None:
     assert described["own"]["mechanism"]["parameters"]["path"] == "own_attack:nearest"
 
 
-def test_a_wrong_key_is_one_line_and_nothing_is_written(said, folder: Path) -> None:
+def test_a_wrong_key_is_one_line_and_nothing_is_written(one_line, folder: Path) -> None:
     text = (folder / "study.toml").read_text()
     (folder / "wrong.toml").write_text(text.replace("rounds", "ronds"))
     run = ("run", "wrong.toml", "--out", "out")
-    assert "'train.ronds' is not a known key (did you mean 'rounds'?)" in said(*run)
+    assert "'train.ronds' is not a known key (did you mean 'rounds'?)" in one_line(main, run)
     (folder / "wrong.toml").write_text(text.replace("patients.csv", "nobody.csv"))
-    assert "nobody.csv" in said(*run)
+    assert "nobody.csv" in one_line(main, run)
     assert not (folder / "out").exists()
 
 

@@ -138,24 +138,21 @@ def test_a_cell_is_described_by_all_but_its_name_and_seed() -> None:
         (b"no gzip", "dev.tsv.gz cannot be read"),
     ],
 )
-def test_rows_that_can_not_be_used_are_found_before_anything_is_written(content, said, tmp_path, capsys):
+def test_rows_that_can_not_be_used_are_found_before_anything_is_written(content, said, tmp_path, one_line):
     data, out = written(tmp_path / "data"), tmp_path / "out"
     (data / FILES[1]).unlink()
     if content is not None:
         (data / FILES[1]).write_bytes(content)
-    assert main(["run", "label-dp", "--data-dir", str(data), "--out", str(out)]) == 2
-    line = capsys.readouterr().err
+    line = one_line(main, ["run", "label-dp", "--data-dir", str(data), "--out", str(out)])
     assert line.startswith("scenarios: data set criteo: ")
     assert said in line
     assert "--data-dir" in line
-    assert line.count("\n") == 1
     assert not out.exists()
 
 
-def test_a_third_party_or_an_unknown_label_mechanism_is_refused_before_a_run(folder, tmp_path, capsys):
+def test_a_third_party_or_an_unknown_label_mechanism_is_refused_before_a_run(folder, tmp_path, one_line):
     argv = ["run", "label-dp", "--peers", "3", "--data-dir", str(folder), "--out", str(tmp_path / "out")]
-    assert main(argv) == 2
-    assert "--peers 3: vertical learning here has two parties" in capsys.readouterr().err
+    assert "--peers 3: vertical learning here has two parties" in one_line(main, argv)
     assert not (tmp_path / "out").exists()
     with pytest.raises(ConfigError, match=r"'nowhere\.at:All' cannot be imported"):
         replace(SMALL, labels=LabelChoice("nowhere.at:All")).check(room(folder))
