@@ -29,6 +29,8 @@ from protocol.swarm.meeting.clock_skew import TOLERANCE_S
 SLOW_BYTES_PER_S = 8 * BODY_LEAST_BYTES_PER_S
 """Below this rounds take long; a node gives up bodies that are slower than an eighth of it."""
 SLOW_ROUND_TRIP_S = 1.0
+_LONG_S = 1.0
+"""A part of a sum that takes less holds nobody up, however slow the line is."""
 _USUAL = AggregationSection()
 _WORDS = 60
 _SERVER = "aiohttp"
@@ -93,10 +95,9 @@ def upload(bytes_per_s: float, parameters: int, members: int) -> Finding:
 
 def _sends(column: Column, whose: str, bytes_per_s: float, parameters: int, members: int) -> Finding:
     cell = f">= {_rate(bytes_per_s)}"
-    if bytes_per_s >= SLOW_BYTES_PER_S:
+    takes_s = sent_bytes(_USUAL, parameters, members) / bytes_per_s
+    if bytes_per_s >= SLOW_BYTES_PER_S or takes_s < _LONG_S:
         return Finding(column, cell)
-    size = sent_bytes(_USUAL, parameters, members)
-    takes_s = size / bytes_per_s
     takes = f"{whose} part of a sum of {parameters:,} parameters takes {takes_s:.0f} s: take a smaller model"
     advice = slow_upload_text(_USUAL, parameters, members, bytes_per_s, whose) or takes
     return Finding(column, cell, "warning", advice)

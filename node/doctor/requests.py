@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -104,10 +104,24 @@ async def upload_bytes_per_s(client: ClientSession, endpoint: str, tls: Dialling
 
     `within_s`: the time limit of each try. Raises as `connect` and `meet` do.
     """
+
+    async def sent_s(count: int) -> float:
+        async with asyncio.timeout(within_s):
+            return await _sent_s(client, endpoint, tls, count)
+
+    return await pong_rate(sent_s)
+
+
+async def pong_rate(sent_s: Callable[[int], Awaitable[float]]) -> float:
+    """Returns the rate of pongs, in bytes/s, by how long it takes to send some: the more, the faster they go.
+
+    A try that takes long is made again: a pause of one of the machines makes one long, and hardly two.
+    """
     rate = 0.0
     for count in _UPLOADS:
-        async with asyncio.timeout(within_s):
-            took_s = await _sent_s(client, endpoint, tls, count)
+        took_s = await sent_s(count)
+        if took_s >= _LONG_ENOUGH_S:
+            took_s = min(took_s, await sent_s(count))
         rate = count * _PONG_BYTES / took_s
         if took_s >= _LONG_ENOUGH_S:
             break

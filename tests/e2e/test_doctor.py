@@ -25,7 +25,8 @@ def test_nodes_that_run_one_with_a_wrong_clock_one_that_is_missing(make_swarm, n
     named = [f"{key.hex()}@{each}" for key, each in zip(swarm.keys, swarm.endpoints, strict=True)]
     wrong = f"{swarm.keys[0].hex()}@{swarm.endpoints[2]}"
     peers = ",".join([*named[:2], swarm.endpoints[2], named[3]])
-    found = told(nursery.module("node.doctor.__main__", "--peers", peers, "--tls", tls, "--json"), 1)
+    words = ("--peers", peers, "--parameters", "1", "--tls", tls, "--json")
+    found = told(nursery.module("node.doctor.__main__", *words), 1)
     levels = [found[endpoint]["level"] for endpoint in swarm.endpoints]
     assert levels == ["ok", "warning", "ok", "problem"], found
     assert found[swarm.endpoints[0]]["text"] == "nothing to do"
