@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 
 from node.data.dataset import load_dataset
 from node.task.load import load_task
+from tests.e2e.dying_peer import Fate, Orders
 from tests.e2e.processes import Nursery
 from tests.e2e.swarm import one_digest
 from tests.run_folders import summary
@@ -61,12 +62,11 @@ def predicted(nursery: Nursery, folder: Path, out: Path) -> dict:
     return said
 
 
-def test_local_parameters_outlive_a_stop(make_swarm) -> None:
+def test_local_parameters_outlive_a_stop(make_waiting_swarm) -> None:
     """The head is shared; every node's own first layer resumes from its last values."""
-    swarm = make_swarm(3, 4, "train.parameters=layers.2.*", "train.local=layers.0.*")
-    first, second, third = swarm.start_all()
-    third.event("round", round=1)
-    third.send(signal.SIGINT)
+    swarm = make_waiting_swarm(3, 4, "train.parameters=layers.2.*", "train.local=layers.0.*")
+    interrupted = Orders(fate=Fate("Share", session=2, sign=signal.SIGINT))
+    first, second, third = swarm.start_all({2: interrupted})
     assert third.status() == 130
     stopped = load_file(swarm.out(2) / "private.safetensors")
     again = swarm.start(2, "--rounds", str(summary(swarm.out(2))["rounds"]))
