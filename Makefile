@@ -40,7 +40,7 @@ rest: $(STAMP) ## all cases of the tests that `make coverage` does not run
 coverage: $(STAMP) ## the branch coverage of protocol/ and mechanisms/, which must be 100 %
 	@$(PY) -m pytest --full $(SIDE_BY_SIDE) --cov=protocol --cov=mechanisms $(TRACED) $(ARGS)
 
-flakes: $(STAMP) ## `make test` 5 times, and the tests with real processes 10 times, beside busy loops; ARGS=--help
+flakes: $(STAMP) ## `make test` 5 times, the tests with real processes 10 times, on a busy machine; ARGS=--help
 	@$(PY) -m tests.flakes $(ARGS) -- $(SIDE_BY_SIDE)
 
 check: $(STAMP) ## style, types, and the arrows between the packages

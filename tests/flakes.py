@@ -1,8 +1,8 @@
 """Runs the tests again and again on a busy machine, and writes down those that fail (`make flakes`).
 
 The tests of `make test` run beside a few busy loops, and all those with real processes or a browser beside
-more. The file grows after each run; a file of the same options and versions is continued, and each run names
-its commit.
+more; these run again while their processes stand still for a moment in turn, each time with another seed.
+The file grows after each run; one of the same options and versions is continued. Each run names its commit.
 
 What comes after `--` are options of pytest.
 """
@@ -25,6 +25,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from benchmarks.machine import machine, versions
+from tests.pauses import pauses
 
 ROOT = Path(__file__).parents[1]
 LOOP = (sys.executable, "-c", "while True: pass")
@@ -32,13 +33,15 @@ LOOP = (sys.executable, "-c", "while True: pass")
 
 @dataclass(frozen=True)
 class Series:
-    """The same tests, run several times beside busy loops."""
+    """The same tests, run several times beside busy loops, or with processes that stand still."""
 
     name: str
     words: tuple[str, ...]
     """What the command line of pytest says of them."""
     runs: int
     loops: int
+    still: int = 0
+    """How many processes stand still at a time."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,10 @@ def commit() -> str:
     return subprocess.run(told, cwd=ROOT, check=False, capture_output=True, text=True).stdout.strip()
 
 
-def run(series: Series, options: Sequence[str]) -> Run:
-    """Runs the tests of a series once."""
+def run(series: Series, options: Sequence[str], number: int) -> Run:
+    """Runs the tests of a series for the `number`-th time."""
     begun = time.monotonic()
-    with TemporaryDirectory() as folder, busy(series.loops):
+    with TemporaryDirectory() as folder, busy(series.loops), pauses(series.still, seed=1000 * number):
         junit = Path(folder, "junit.xml")
         command = (sys.executable, "-m", "pytest", f"--junitxml={junit}", *options, *series.words)
         status = subprocess.run(command, cwd=ROOT, check=False).returncode
@@ -115,6 +118,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--loops", type=int, default=2, help="busy loops beside them")
     parser.add_argument("--process-runs", type=int, default=10, help="runs of tests/e2e and tests/browser")
     parser.add_argument("--process-loops", type=int, default=4, help="busy loops beside them")
+    parser.add_argument("--pause-runs", type=int, default=2, help="runs of these with pauses")
     parser.add_argument("--json", type=Path, default=ROOT / "docs/results/flakes.json", metavar="FILE")
     own, options = argv, list[str]()
     if "--" in argv:
@@ -125,6 +129,7 @@ def main(argv: Sequence[str]) -> int:
     all_series = (
         Series("all", (), chosen.runs, chosen.loops),
         Series("processes", processes, chosen.process_runs, chosen.process_loops),
+        Series("pauses", processes, chosen.pause_runs, 0, still=3),
     )
     ran_on = {"options": shlex.join(options), "machine": machine(), "versions": versions()}
     runs = earlier(chosen.json, ran_on)
@@ -132,7 +137,7 @@ def main(argv: Sequence[str]) -> int:
         done = sum((one["series"], one["loops"]) == (series.name, series.loops) for one in runs)
         for number in range(done, series.runs):
             print(f"\n==== {series.name}, run {number + 1} of {series.runs}", flush=True)
-            runs.append(asdict(run(series, options)))
+            runs.append(asdict(run(series, options, number)))
             chosen.json.write_text(json.dumps({**ran_on, "runs": runs}, indent=1) + "\n", "utf-8")
     counts = Counter(name for done in runs for name in done["failed"])
     for name, times in counts.most_common():
