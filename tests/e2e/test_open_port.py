@@ -111,7 +111,7 @@ class Held:
 
     def __init__(self, nursery: Nursery, folder: Path, fate: Fate, phase: str) -> None:
         caps = [f"aggregation.{name}_timeout_s=600" for name in ("shares", "sums")]
-        self.swarm = Swarm(nursery, folder, 3, ROUNDS, tuple(caps))
+        self.swarm = Swarm(nursery, folder, 3, ROUNDS, tuple(caps), waiting=True)
         self._records = {number: folder / f"record-{number}" for number in (1, 2)}
         stands_still = Orders(fate=replace(fate, sign=signal.SIGSTOP), record=self._records[2])
         self.nodes = self.swarm.start_all({1: Orders(record=self._records[1]), 2: stands_still})

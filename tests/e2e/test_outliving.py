@@ -8,8 +8,8 @@ from node.observe.run_folder import MODEL, RunFolder
 from tests.e2e.swarm import get
 
 
-def test_a_page_that_lingers_holds_up_nobody_and_shows_the_end(make_swarm) -> None:
-    swarm = make_swarm(3, 4)
+def test_a_page_that_lingers_holds_up_nobody_and_shows_the_end(make_waiting_swarm) -> None:
+    swarm = make_waiting_swarm(3, 4)
     nodes = [
         swarm.start(number, "--linger", "600") if not number else swarm.start(number) for number in range(3)
     ]

@@ -28,7 +28,7 @@ def values(endpoint: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_a_tracker_as_a_service(make_swarm, nursery: Nursery, tmp_path: Path, monkeypatch) -> None:
+def test_a_tracker_as_a_service(make_waiting_swarm, nursery: Nursery, tmp_path: Path, monkeypatch) -> None:
     """Configured by file and environment; it notifies its manager, counts, logs, and ends well."""
     where = free_endpoint()
     (tmp_path / "tracker.toml").write_text(f'listen = "{where}"\nmin-peers = 4\n')
@@ -42,7 +42,7 @@ def test_a_tracker_as_a_service(make_swarm, nursery: Nursery, tmp_path: Path, mo
         assert manager.recv(100) == b"READY=1"
         monkeypatch.delenv("NOTIFY_SOCKET")
         assert get(where, "/readyz") == (200, b'{"ready": true, "why": []}')
-        swarm = make_swarm(3, 2, tracker=where)
+        swarm = make_waiting_swarm(3, 2, tracker=where)
         for node in swarm.start_all():
             node.ends_well()
         counted = values(where)

@@ -51,15 +51,16 @@ def test_a_tracker_under_tls_introduces_nodes_under_tls_and_is_examined(make_swa
     tracker = nursery.tracker("--listen", where, *ON)
     tracker.line(f"at https://{where}")
     option = tracker.line("nodes come with: --tracker ").rpartition(" ")[2]
-    doctor = nursery.module("node.doctor.__main__", "--tracker", option, *ON, "--json")
+    doctor = nursery.module("node.doctor.__main__", "--tracker", option, "--parameters", "1", *ON, "--json")
     found = told(doctor, 0)[where]
     assert (found["level"], found["text"]) == ("ok", "nothing to do")
     assert (found["steps"]["TLS"], found["steps"]["state"]) == ("1.3", "ready")
     assert found["steps"]["throughput"].startswith(">= ")
-    swarm = make_swarm(4, 3, tracker=where)
+    swarm = make_swarm(4, 3, "aggregation.min_participants=3", tracker=where)
     plain = swarm.start(3, *OFF)
     plain.line(f"{where} cannot be reached (the program there does not answer without TLS")
-    ends = [node.ends_well() for node in [swarm.start(number, *ON) for number in range(3)]]
+    nodes = [swarm.start(number, *ON, "--wait", "forever") for number in range(3)]
+    ends = [node.ends_well() for node in nodes]
     one_digest(ends)
     assert [(end["aggregated"], end["fallbacks"]) for end in ends] == [(3, 0)] * 3
     assert plain.events("round") == []

@@ -32,7 +32,10 @@ def claim(node: ast.AST) -> str | None:
             for part in compared(node)
         ):
             return "how many took part"
-        case ast.Call(func=ast.Name("len"), args=[ast.Call(func=ast.Name("history"))]):
+        case ast.Call(
+            func=ast.Name("len"),
+            args=[ast.Call(func=ast.Name("history")) | ast.Subscript(slice=ast.Constant("history"))],
+        ):
             return "how many lines a history has"
         case ast.ListComp(elt=ast.Subscript(slice=ast.Constant("round"))):
             return "the order of rounds"
@@ -79,6 +82,7 @@ PLANTED = {
     "assert node.event('round')['participants'] == 4": "how many took part",
     "assert {line['participants'] for line in lines} == {3}": "how many took part",
     "assert len(history(out)) == 3": "how many lines a history has",
+    "assert len(seen['history']) == 4": "how many lines a history has",
     "numbers = [line['round'] for line in lines]": "the order of rounds",
     "assert [line['reason'] for line in history(out)] == [None]": "the order of a history's lines",
     "took_s = time.monotonic() - begun": "how long something took",
