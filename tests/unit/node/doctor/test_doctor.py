@@ -64,7 +64,7 @@ async def a_node(key=ONE, tls=None, part=None):
 
 
 async def seen(endpoint, key=None, tls="auto"):
-    """Of a model whose sums hold nobody up, however busy this machine is."""
+    """Examines one for a model of one parameter: how fast this machine is says nothing."""
     (found,) = await examine_all([PeerAddress(endpoint, key)], tls, "--peers", 1)
     (line,) = advice([found])
     return found, line
