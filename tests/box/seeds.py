@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -265,7 +267,8 @@ def run_seed(seed: int, folder: Path, kind: type[Goes] = Run) -> Box:
     before = _descriptors()
     try:
         box = kind(seed, folder).go()
-        assert (left := _descriptors() - before) == 0, f"{left} files or sockets are left open\n{box.told()}"
+        left = [*(_descriptors() - before).elements()]
+        assert not left, f"{left} are left open\n{box.told()}"
         return box
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -282,5 +285,10 @@ def find(rule: str, folder: Path, seeds: Iterable[int], kind: type[Goes] = Run) 
     raise AssertionError("no seed finds it")
 
 
-def _descriptors() -> int:
-    return sum(1 for _ in Path("/dev/fd").iterdir())
+def _descriptors() -> Counter[str]:
+    """Returns the names of all open files and sockets; those of earlier tests may be closed meanwhile."""
+    names = Counter[str]()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            names[str(descriptor.readlink())] += 1
+    return names
